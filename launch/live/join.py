@@ -85,7 +85,7 @@ def unpack(content: bytes) -> Message:
             place += arrays[name].nbytes + -arrays[name].nbytes % 4
         if place != len(content) or not isinstance(header["type"], str):
             raise ValueError
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, struct.error):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError, struct.error):
         raise JoinError("the server sent what is no message of live rounds; is the address right?") from None
     return Message(header, arrays)
 

@@ -49,8 +49,11 @@ sys.exit(join.main())
 DELAYS_S = (0.0, 0.1, 0.1, 0.4, 0.4)
 
 
-def run_live(flags, python, folder, delays=()):
-    """Runs the setting with clients; (folder of the run, the state after each round as its leaves)."""
+def run_live(flags, python, folder, delays=(), num_python=None, start_others=None):
+    """Runs the setting with clients; (folder of the run, the state after each round as its leaves).
+
+    `start_others` makes processes of the links of all seats but the first `num_python`.
+    """
     run_dir, states, is_over = folder / "live", {}, threading.Event()
 
     def copy():
@@ -80,7 +83,10 @@ def run_live(flags, python, folder, delays=()):
         with open(folder / f"client_{index}.log", "a", encoding="utf-8") as log:
             return subprocess.Popen(command, cwd=ROOT / "launch/live", stdout=log, stderr=log)
 
-    clients = [start(index) for index in range(num_clients)]
+    clients = [start(index) for index in range(num_clients if num_python is None else num_python)]
+    clients += (
+        start_others([links[f"seat {index}"] for index in range(num_python, num_clients)]) if start_others else []
+    )
     watcher = threading.Thread(target=copy)
     watcher.start()
     for line in server.stdout:

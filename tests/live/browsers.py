@@ -17,6 +17,8 @@ import tempfile
 from agreement import ROOT, SGD, repeat, report, run_live
 from kills import Federation
 
+from launch.live.links import read_links
+
 NUM_CHROMIUM, NUM_PYTHON = 4, 2
 NUM_CLIENTS = NUM_CHROMIUM + NUM_PYTHON + 1
 # Holds the answer of one round back, as long as a file is there.
@@ -49,7 +51,8 @@ def compare(python, rounds, folder, shots):
         browsers.extend(start_browsers(links, shots))
         return browsers
 
-    run_dir, states = run_live([*flags, "--round_deadline_s=600"], python, folder, num_python=NUM_PYTHON, start_others=start_others)
+    flags.append("--round_deadline_s=600")
+    run_dir, states = run_live(flags, python, folder, num_python=NUM_PYTHON, start_others=start_others)
     report("browsers", folder, *repeat(run_dir, folder, states), run_dir)
     return max(browser.returncode for browser in browsers)
 
@@ -64,19 +67,10 @@ class Visited(Federation):
         self.held.touch()
 
     def start_client(self, index):
-        command = [self._python, "-c", HELD.format(path=str(self.held)), self.links[index], "--home", str(self.folder / "home")]
+        home, program = str(self.folder / "home"), HELD.format(path=str(self.held))
+        command = [self._python, "-c", program, self.links[index], "--home", home]
         with open(self.folder / "client.log", "a", encoding="utf-8") as log:
             self.clients[index] = subprocess.Popen(command, cwd=ROOT / "launch/live", stdout=log, stderr=log)
-
-
-def find_links(federation, count):
-    path = federation.run_dir / "links.txt"
-    if not path.exists():
-        return federation.find(r"link +(\S+)")[:1] * count
-    from launch.live.links import read_links
-
-    links = read_links(path)
-    return [links[f"seat {index}"] for index in range(count)]
 
 
 def visit(python, folder):
@@ -85,7 +79,8 @@ def visit(python, folder):
     try:
         federation.start_server()
         federation.wait_for("join.py is one file")
-        federation.links = find_links(federation, 2)
+        links = read_links(federation.run_dir / "links.txt")
+        federation.links = [links[f"seat {index}"] for index in range(2)]
         federation.start_client(1)
         command = ["node", "tests/live/visit_page.mjs", federation.links[0]]
         federation.clients[0] = page = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)

@@ -98,17 +98,28 @@ async def take_part(address, link, shots):
         await page.wait_for('document.querySelector("#rounds").value > 1')
         await page.shoot(shots, "working")
         await page.wait_for('document.documentElement.dataset.shown !== "working"')
-        await page.wait_for('document.querySelector("#tested").textContent !== "" || document.querySelector("#why").textContent')
+        await page.wait_for(
+            'document.querySelector("#tested").textContent !== "" || document.querySelector("#why").textContent'
+        )
         await page.shoot(shots, "over")
-        shown = await page.evaluate('["#summary", "#tested", "#why"].map((id) => document.querySelector(id).textContent).join(" ")')
+        texts = [f'document.querySelector("{each}").textContent' for each in ("#summary", "#tested", "#why")]
+        shown = [await page.evaluate(text) for text in texts]
         print(json.dumps({"browser": "firefox", "shown": shown, "problems": page.problems}), flush=True)
-        return not page.problems and "over" == await page.evaluate("document.documentElement.dataset.shown")
+        return not page.problems and await page.evaluate("document.documentElement.dataset.shown") == "over"
 
 
 def main(link, shots=""):
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         (pathlib.Path(profile) / "user.js").write_text(PREFERENCES, encoding="utf-8")
-        command = [BROWSER, "--headless", "--no-remote", "--profile", profile, "--remote-debugging-port=0", "about:blank"]
+        command = [
+            BROWSER,
+            "--headless",
+            "--no-remote",
+            "--profile",
+            profile,
+            "--remote-debugging-port=0",
+            "about:blank",
+        ]
         firefox = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
             found = next(filter(None, (re.search(r"listening on (ws://\S+)", line) for line in firefox.stderr)))

@@ -1,13 +1,15 @@
-// The page's modules in Node, for test_page_modules.py: one line of JSON in, one out. {do, ...} says what.
+// The page's modules in Node, for test_page_modules.py: one line of JSON in, one out. {do, ...} says what. The
+// argument is a folder in which they lie together, as they are served.
 
 import { createInterface } from "node:readline";
 
-import { chooseBatch } from "../../launch/live/web/batches.js";
-import { Client } from "../../launch/live/web/client.js";
-import { isOpenNetwork } from "../../launch/live/web/consent.js";
-import { pack, unpack, VERSION } from "../../launch/live/web/messages.js";
-import { sha256 } from "../../launch/live/web/sha256.js";
-import { Store } from "../../launch/live/web/store.js";
+const load = (name) => import(`file://${process.argv[2]}/${name}.js`);
+const { chooseBatch } = await load("batches");
+const { Client } = await load("client");
+const { isOpenNetwork } = await load("consent");
+const { pack, unpack, VERSION } = await load("messages");
+const { sha256 } = await load("sha256");
+const { Store } = await load("store");
 
 const decode = (text) => Uint8Array.from(Buffer.from(text, "base64"));
 const encode = (buffer) => Buffer.from(buffer).toString("base64");
@@ -67,8 +69,7 @@ async function play(script) {
     return socket;
   };
   const store = new Store("test", null);
-  const load = async () => TRAINER;
-  const client = new Client({ url: "", token: "token", store, load, tell: (what) => told.push(what), openSocket });
+  const client = new Client({ url: "", token: "token", store, load: async () => TRAINER, tell: (what) => told.push(what), openSocket });
   client.sleep = async () => {
     if (number >= script.length) client.isStopped = true;
   };

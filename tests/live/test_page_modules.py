@@ -11,14 +11,17 @@ import subprocess
 import numpy as np
 import pytest
 
+from launch.live.client_page import FOLDERS
 from launch.live.join import JoinError, digest_weights
 from launch.live.join import unpack as unpack_as_client
 from launch.live.messages import VERSION, pack, unpack
 
 MODULES = pathlib.Path(__file__).with_name("page_modules.mjs")
 PART = {
-    **{"train_x": np.array([[1], [2]], np.float32), "train_y": np.array([0, 1], np.int32)},
-    **{"test_x": np.array([[3]], np.float32), "test_y": np.array([1], np.int32)},
+    "train_x": np.array([[1], [2]], np.float32),
+    "train_y": np.array([0, 1], np.int32),
+    "test_x": np.array([[3]], np.float32),
+    "test_y": np.array([1], np.int32),
 }
 FILE = b"the training file"
 SHA256 = hashlib.sha256(FILE).hexdigest()
@@ -26,11 +29,17 @@ WEIGHTS = np.array([0.5, -1], np.float32)
 
 
 @pytest.fixture(scope="module")
-def ask():
+def ask(tmp_path_factory):
     """Does what page_modules.mjs knows to do."""
     if shutil.which("node") is None:
         pytest.skip("needs Node.js")
-    process = subprocess.Popen(["node", str(MODULES)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "package.json").write_text('{"type": "module"}')
+    for source in (path for each in FOLDERS[::-1] for path in each.glob("*.js")):
+        shutil.copy(source, folder)
+    process = subprocess.Popen(
+        ["node", str(MODULES), str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
 
     def ask(what, **given):
         process.stdin.write(json.dumps({"do": what, **given}) + "\n")
@@ -52,7 +61,7 @@ def test_the_page_speaks_the_version_of_the_server(ask):
 
 def test_sha256_is_that_of_the_standard(ask):
     draw = np.random.default_rng(0)
-    for size in (*range(0, 140), 1000, 100_000):
+    for size in (*range(140), 1000, 100_000):
         content = draw.bytes(size)
         cut = int(draw.integers(0, size + 1))
         parts = [encode(content[:cut]), encode(content[cut:])]
@@ -118,11 +127,9 @@ def test_where_others_can_read_along_is_known(ask):
 
 
 def welcome(**changed):
-    header = {
-        **{"type": "welcome", "run": "r", "client": 3, "name": "n", "file": SHA256, "file_bytes": len(FILE)},
-        **{"batch_size": 2, "input_shape": [1], "num_classes": 2, "class_names": [], "weights": [["weight_0", [2]]]},
-        **{"deals": True, "round": 1, "rounds": 9},
-    }
+    header = {"type": "welcome", "run": "r", "client": 3, "name": "n", "file": SHA256, "file_bytes": len(FILE)}
+    header |= {"batch_size": 2, "input_shape": [1], "num_classes": 2, "class_names": [], "weights": [["weight_0", [2]]]}
+    header |= {"deals": True, "round": 1, "rounds": 9}
     return encode(pack({**header, **changed}))
 
 
@@ -130,7 +137,15 @@ def make_task(kind, number, arrays=None, **header):
     given = {"weight_0": WEIGHTS} if arrays is None else arrays
     given = given | ({"order": np.array([[0, 1]], np.uint16)} if kind != "evaluate" else {})
     work = {"learning_rate": 0.1, "steps": 1, "batch_size": 2} if kind != "evaluate" else {}
-    named = {"type": kind, "run": "r", "number": number, "client": 3, "file": SHA256, "task": f"task {number}", "round": 1}
+    named = {
+        "type": kind,
+        "run": "r",
+        "number": number,
+        "client": 3,
+        "file": SHA256,
+        "task": f"task {number}",
+        "round": 1,
+    }
     return encode(pack({**named, **work, **header}, given))
 
 
@@ -211,5 +226,3 @@ def test_tuned_weights_stay(ask):
 def test_what_cannot_be_meant_ends_it_in_a_line(ask, messages, line):
     _, _, ending = play(ask, messages, [DONE])
     assert line in ending and "\n" not in ending
-
-

@@ -169,7 +169,7 @@ async function showEnd() {
   state.runs = false;
   keepAwake(false);
   const { rounds, sentBytes } = progress.summarize();
-  page.summary.textContent = `${sentence(state.end)} This device trained in ${rounds}, and sent ${sentBytes}.`;
+  page.summary.textContent = `${sentence(state.end)} Since it was last loaded, this page trained in ${rounds} and sent ${sentBytes}.`;
   say("The run is over.");
   show("over");
   const sums = await ask("measure");

@@ -10,6 +10,7 @@ import types
 
 import numpy as np
 import pytest
+from made_litert import LIBRARY, make_litert
 from small_formats import AS_THEY_ARE, format_of, make_format
 
 from datasets.example_format import CLASS_LABELS, CategoryGroup, LabelFormat, TextFormat
@@ -21,29 +22,12 @@ from launch.tflite.export_report import ExportReport, FileRow
 from launch.tflite.features import choose_sample
 
 HOSTILE = "</script><script>alert(1)</script><!--"
-LIBRARY = """import { createWasmLib } from "@litertjs/wasm-utils";
-function setGlobalLiteRt() {}
-var mark = "</script><!--";
-export {
-  LiteRt,
-  Tensor
-};
-//# sourceMappingURL=index.js.map
-"""
 
 
 @pytest.fixture
 def runtime_dir(tmp_path, monkeypatch):
     """A folder with the files of the package, in the version of the lock, which is taken for that of `make web`."""
-    folder = tmp_path / "core"
-    (folder / "wasm").mkdir(parents=True)
-    (folder / "dist").mkdir()
-    (folder / "dist" / "index.js").write_text(LIBRARY)
-    for stem in web_page.BUILDS.values():
-        (folder / "wasm" / f"{stem}.js").write_text(f"var ModuleFactory = '{stem}';")
-        (folder / "wasm" / f"{stem}.wasm").write_bytes(f"binary of {stem}".encode())
-    wanted = json.loads((web_page.SOURCES / "package.json").read_text())["dependencies"]["@litertjs/core"]
-    write_json(folder / "package.json", {"version": wanted})
+    folder = make_litert(tmp_path / "core")
     monkeypatch.setattr(web_page, "RUNTIME", folder)
     return folder
 
