@@ -1,6 +1,7 @@
 # Start
 #   make train          FedSiKD on real handwritten digits, a minute or two; flags go into ARGS="--rounds=5 --seed=1"
-#   make serve          a live run on the digits: waits for 5 clients, `python launch/live/join.py <link>` each
+#   make serve          a live run on the digits: waits for 5 clients; open each link in a browser (for which it calls
+#                       `make web` where npm is there), or give it to launch/live/join.py
 #   make setup          makes .venv, which all the others do first; PYTHON=<path> names the Python 3.11 to make it with
 #   make web            what --web_page of launch.export packs into a page, by npm into .web; nothing else needs npm
 #   make docs           the site of docs/ in build/docs, by .venv-docs; a minute at first
@@ -51,6 +52,7 @@ train: setup
 	@$(RUN) launch.train --algo=fedsikd $(ARGS)
 
 serve: setup
+	@! command -v npm >/dev/null || sh ./launch/tflite/web/set_up.sh || echo "serve: goes on without the page for browsers"
 	@$(RUN) launch.serve --algo=fedavg --num_clients=5 $(ARGS)
 
 test: setup

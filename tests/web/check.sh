@@ -2,13 +2,13 @@
 # Exports runs with `--web_page` and drives the pages in headless Chromium and Firefox: what they answer must be what
 # the report says, training files must train as in TensorFlow's interpreter, nothing may leave the pages, and their
 # console must stay empty. Likewise the pages of `launch.compare`: that of kept runs, whose intervals must be those of
-# the reports, and that of the run; `report.html`; and the organiser's page of a live run, whose server is killed
-# meanwhile. In the page of live rounds people bring examples of their own; its readers of files are compared with
-# Python's. `make test-web` calls it after `make web`; what it drives the browsers with is installed into .web-test. The
+# the reports, and that of the run; `report.html`; and of a live run, whose server is killed meanwhile, the organiser's
+# page, and that of a participant, which is used by keyboard. There people bring examples of their own, too; its readers
+# of files are compared with Python's. `make test-web` calls it after `make web`; what it drives the browsers with is installed into .web-test. The
 # argument is a finished run; without it eight are trained: one for each kind of model, on digits (Adam), HAR, CIFAR-10,
-# the building, a table, a rhyme and reviews, and one with momentum.
-# Without FL_DATA_DIR, HAR and CIFAR-10 are drawn at random. CHROMIUM=<path> and FIREFOX=<path> name the browsers,
-# SHOTS=<folder> keeps screenshots, TEXT=<text> is what the page of a text model completes.
+# the building, a table, a rhyme and reviews, and one with momentum. Without FL_DATA_DIR, HAR and CIFAR-10 are drawn at
+# random. CHROMIUM=<path> and FIREFOX=<path> name the browsers, SHOTS=<folder> keeps screenshots, TEXT=<text> is what the
+# page of a text model completes.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -86,6 +86,13 @@ drive_comparison() {
     shift
     node tests/web/drive_compare.mjs "$folder/$name.html" "$folder/answers.json" "$(shots_of "$name")" &&
         .venv/bin/python tests/web/check_compare.py "$folder/answers.json" "$@"
+}
+
+# The client of Python beside the page has an environment of its own.
+visit_live_page() {
+    (environment=.venv-live lock=requirements-live.lock disk="0.2 GB" && . ./extra_environment.sh && set_up) || exit
+    BROWSER_KIND=chromium
+    SHOTS=$(shots_of live) BROWSER=$CHROMIUM .venv/bin/python tests/live/browsers.py --visit || failed=yes
 }
 
 watch_run() {
@@ -175,6 +182,7 @@ else
     for run in digits cifar10 building rhyme; do in_browsers drive_report "$folder/$run"; done
     in_browsers watch_run
     in_browsers bring_own
+    visit_live_page
 fi
 [ -z "$failed" ] || fail "a page differs from its report, or misbehaves"
 echo "all pages answer as their reports"
