@@ -4,11 +4,11 @@
 # console must stay empty. Likewise the pages of `launch.compare`: that of kept runs, whose intervals must be those of
 # the reports, and that of the run; `report.html`; and of a live run, whose server is killed meanwhile, the organiser's
 # page, and that of a participant, which is used by keyboard. There people bring examples of their own, too; its readers
-# of files are compared with Python's. `make test-web` calls it after `make web`; what it drives the browsers with is installed into .web-test. The
-# argument is a finished run; without it eight are trained: one for each kind of model, on digits (Adam), HAR, CIFAR-10,
-# the building, a table, a rhyme and reviews, and one with momentum. Without FL_DATA_DIR, HAR and CIFAR-10 are drawn at
-# random. CHROMIUM=<path> and FIREFOX=<path> name the browsers, SHOTS=<folder> keeps screenshots, TEXT=<text> is what the
-# page of a text model completes.
+# of files are compared with Python's. `make test-web` calls it after `make web`; what it drives the browsers with is
+# installed into .web-test. The argument is a finished run; without it eight are trained: one for each kind of model, on
+# digits (Adam), HAR, CIFAR-10, the building, a table, a rhyme and reviews, and one with momentum. Without FL_DATA_DIR,
+# HAR and CIFAR-10 are drawn at random. CHROMIUM=<path> and FIREFOX=<path> name the browsers, SHOTS=<folder> keeps
+# screenshots, TEXT=<text> is what the page of a text model completes.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
