@@ -65,7 +65,7 @@ def take_part(folder: pathlib.Path, name: str, flags: list[str], steps: list[dic
         server = subprocess.Popen([*command, f"--run_dir={run}"], cwd=ROOT, stdout=file, stderr=subprocess.STDOUT)
     try:
         links = wait_for_links(log, server)
-        told = [{"link": link, **step} for link, step in zip(links, steps, strict=False)]
+        told = [{"link": link, **step} for link, step in zip(links, steps, strict=True)]
         (folder / "steps.json").write_text(json.dumps(told))
         drive = ["node", ROOT / "tests/live/own_examples.mjs", folder / "steps.json", *([shots] if shots else [])]
         lines = subprocess.run(drive, cwd=ROOT, check=True, capture_output=True, text=True, timeout=LIMIT_S).stdout
@@ -85,7 +85,7 @@ def take_part(folder: pathlib.Path, name: str, flags: list[str], steps: list[dic
 def wait_for_links(log: pathlib.Path, server: subprocess.Popen) -> list[str]:
     """A link for each client, as the server has printed them."""
     end = time.monotonic() + LIMIT_S
-    while "\nwait" not in (text := log.read_text()):
+    while "\npage " not in (text := log.read_text()):
         assert server.poll() is None and time.monotonic() < end, text
         time.sleep(0.2)
     return re.findall(r"(?m)^(?:link)? +(http\S+)$", text)
