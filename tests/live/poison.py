@@ -36,7 +36,7 @@ DEFENCES = {
     "mean": [],
     "median": ["--aggregator=median"],
     "multi-Krum": ["--aggregator=multi_krum", f"--aggregator_num_byzantine={NUM_ATTACKERS}"],
-    f"mean, --most_norm={NORM_BOUND:g}": [f"--most_norm={NORM_BOUND}"],
+    "norm bound": [f"--most_norm={NORM_BOUND}"],
 }
 
 

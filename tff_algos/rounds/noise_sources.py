@@ -9,8 +9,8 @@ draw it again, and its digits must tell nothing either:
 3. Noise is rounded to the same grid. Rounding a + X, with a whole number a, is a + rounding X: so what comes out is a
    function of the sum with unrounded noise, and every number of the grid is possible with every client.
 
-What is left is that float64 knows a normal number to about 16 digits, of which the grid shows at most 10, and that none
-is drawn beyond 9.5 deviations, which has a chance of 3e-21 a number.
+What is left: normal numbers are computed in float64, so that the chance of each number of the grid is right to about
+eight digits, and not exact; and none is drawn beyond 9.5 deviations, which has a chance of 3e-21 a number.
 """
 
 import math
@@ -22,7 +22,8 @@ import numpy as np
 
 from tff_algos.seeds import derive_generator
 
-GRID_BITS = 30  # by which the clip norm is finer than its power of two: sums of 2^31 clients fit into int64
+# Of the clip norm on the grid: fewer would cut updates noticeably, more would show digits that float64 has not right.
+GRID_BITS = 24
 WORD_BYTES = 8
 
 

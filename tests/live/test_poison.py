@@ -1,0 +1,25 @@
+"""A short form of `poison.py`: what two attackers among ten do in a few rounds, and who withstands them."""
+
+import pytest
+from poison import measure
+
+ROUNDS = 6
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_long_updates_ruin_the_mean_and_not_multi_krum_or_a_norm_bound():
+    """An honest model has about 0.94 then; twice 10 of 100 weights turned round leave guesses of the mean."""
+    found = {name: measure("sign flipped, times 10", name, ROUNDS, 0) for name in ("mean", "multi-Krum", "norm bound")}
+    assert found["mean"][0] < 0.5 < 0.85 < min(found["multi-Krum"][0], found["norm bound"][0])
+    # After five each, nobody asks them.
+    assert [rejected for _, rejected in found.values()] == [0, 0, 10]
+
+
+def test_absurd_updates_are_rejected_without_a_flag():
+    accuracy, rejected = measure("times 1e30", "mean", ROUNDS, 0)
+    assert accuracy > 0.85 and rejected == 10
