@@ -13,11 +13,10 @@ def _cache(tmp_path, monkeypatch):
 
 
 def test_long_updates_ruin_the_mean_and_not_multi_krum_or_a_norm_bound():
-    """An honest model has about 0.94 then; twice 10 of 100 weights turned round leave guesses of the mean."""
+    """An honest model has about 0.94 then. The mean goes backwards: 8 updates less 2 times 10 of them."""
     found = {name: measure("sign flipped, times 10", name, ROUNDS, 0) for name in ("mean", "multi-Krum", "norm bound")}
     assert found["mean"][0] < 0.5 < 0.85 < min(found["multi-Krum"][0], found["norm bound"][0])
-    # After five each, nobody asks them.
-    assert [rejected for _, rejected in found.values()] == [0, 0, 10]
+    assert found["norm bound"][1] == 10  # after five each, nobody asks them
 
 
 def test_absurd_updates_are_rejected_without_a_flag():

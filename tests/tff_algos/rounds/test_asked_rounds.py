@@ -419,3 +419,12 @@ def test_no_private_round_comes_again(build_private):
     """As after a kill, which the record of a checkpoint would let be repeated."""
     first, second = (take_step(ask(build_private())[0], is_silent=False)[0] for _ in range(2))
     assert not np.any(first == second)
+
+
+def test_without_noise_the_clip_norm_of_a_private_run_goes_by_who_was_left_whole(build_private):
+    """All are clipped: b = 1/2 + (0 - 7 / 2) / 7 = 0, so that S grows by exp(0.2 / 2)."""
+    privacy = dataclasses.replace(PRIVACY, clipping="adaptive", clip_count_noise=1.0)
+    asked, _ = ask(build_private(privacy=privacy))
+    state = asked.initialize()
+    state = asked.next(state._replace(inner=silence(state.inner))).state
+    assert state.inner.aggregator.clip_norms[0] == pytest.approx(CLIP_NORM * np.exp(0.1))
