@@ -12,6 +12,7 @@ from tff_algos.rounds.aggregation import ClientUpdate
 from tff_algos.rounds.aggregators import GroupwiseAggregator, ListedMean, SumAggregator
 from tff_algos.rounds.attacks import Attack
 from tff_algos.rounds.list_aggregator import ListAggregator
+from tff_algos.rounds.noise_sources import SeededNoise
 from tff_algos.rounds.private_aggregation import Accounting, PrivateAggregator
 from tff_algos.rounds.training_phase import Sent, SlotInput, TrainingPhase
 from tff_algos.rounds.transport import Transport
@@ -123,7 +124,7 @@ def test_a_round_of_nobody_changes_nothing(tff_runtime, phase, blank):
 def test_a_private_round_of_nobody_is_noise_alone(tff_runtime, blank):
     """What is known of private sums needs rounds in which nobody was drawn, with clients that keep something, too."""
     accounting = Accounting(1e-5, 10, 1, "bernoulli")
-    phase = make_phase(PrivateAggregator(UpdatePrivacyConfig(epsilon=2.0), accounting, 1, noise_multiplier=1.0))
+    phase = make_phase(PrivateAggregator(UpdatePrivacyConfig(epsilon=2.0), accounting, SeededNoise(1), noise_multiplier=1.0))
     outcome = phase.run(MODELS, [], 1, phase.aggregator.initialize(1), 1, blank=blank)
     assert outcome.aggregate.has_update.all() and np.any(outcome.aggregate.update[0])
     assert outcome.aggregate.metrics["num_clipped"] == 0
