@@ -29,6 +29,7 @@
 #   make setup-tff      TFF's worker, for --runtime=tff: 72 MB to download, 301 MB on disk
 #   make setup-track    MLflow and W&B in .venv-track, for --track and launch.track
 #   make setup-pfl      pfl-research on PyTorch in .venv-pfl, a peer of launch.benchmark
+#   make setup-flower   Flower's simulation on PyTorch in .venv-flower-simulation, likewise
 #   make bench-gpu      a round on an NVIDIA GPU, on the host's cores and of pfl-research; ARGS="--smoke" for a miniature
 #   make lock           resolves the packages anew; needs a network
 #   make clean          removes what can be made again in seconds
@@ -42,7 +43,8 @@ RUN = .venv/bin/python -m
 SIDE_BY_SIDE = -n logical --maxprocesses=4 --dist loadfile
 
 .PHONY: help train serve test test-slow test-tff test-litert test-live test-flower test-ray test-tune test-kotlin \
-    test-track test-types test-web test-same-bytes bench-gpu docs web setup setup-pfl setup-tff setup-track lock clean
+    test-track test-types test-web test-same-bytes bench-gpu docs web setup setup-flower setup-pfl setup-tff \
+    setup-track lock clean
 
 # The first target, so that `make` alone lists them: the comment at the top, without its #.
 help:
@@ -106,7 +108,10 @@ web:
 	@sh ./launch/tflite/web/set_up.sh
 
 setup-pfl: setup
-	@sh ./launch/benchmarks/setup_pfl.sh
+	@sh ./launch/benchmarks/setup_torch.sh pfl
+
+setup-flower: setup
+	@sh ./launch/benchmarks/setup_torch.sh flower
 
 setup-track: setup
 	@target=setup-track environment=.venv-track lock=requirements-track.lock disk="1 GB"; . ./extra_environment.sh; set_up
@@ -120,8 +125,8 @@ setup:
 # Resolves setup.py anew into requirements.lock, the same with CUDA into requirements-gpu.lock, the same versions for other
 # platforms into locks of theirs (named one by one, since uv takes no TFF there), TFF's wheel by itself, and likewise the
 # runtime of test-litert, the clients of test-live, Flower of test-flower, the compiler of test-kotlin, Ray, Optuna and
-# the site's builder, each on top of requirements.lock, the peer of setup-pfl, the trackers of setup-track, the uv of
-# set-up and the completion of the shell. Needs a network.
+# the site's builder, each on top of requirements.lock, the peers of setup-pfl and setup-flower, the trackers of
+# setup-track, the uv of set-up and the completion of the shell. Needs a network.
 lock:
 	@set -e; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
 	$(or $(PYTHON),python3) -m venv "$$tools"; \
@@ -136,7 +141,7 @@ lock:
 	elsewhere="$$compile --override overrides.txt --no-annotate"; \
 	$$elsewhere --python-platform aarch64-manylinux_2_31 --output-file requirements-linux-aarch64.lock "$$tools/same.in"; \
 	$$elsewhere --python-platform aarch64-apple-darwin --output-file requirements-macos-arm64.lock "$$tools/same.in"; \
-	for name in completion docs flower litert live pfl ray track tune types uv; do $$here --output-file requirements-$$name.lock requirements-$$name.in; done; \
+	for name in completion docs flower flower-simulation litert live pfl ray track tune types uv; do $$here --output-file requirements-$$name.lock requirements-$$name.in; done; \
 	for name in kotlin tff; do $$here --no-deps --output-file requirements-$$name.lock requirements-$$name.in; done
 
 # What can be made again in seconds; .venv and those beside it and runs/ stay.

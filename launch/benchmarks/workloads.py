@@ -27,9 +27,11 @@ TFF_WORKER = "tff_worker"
 BEFORE = "before"
 RAW_LOOP = "raw_loop"
 PFL = "pfl_research"
+FLOWER = "flower"
 STOCK = "stock_tff"
 OF_THIS_PROJECT = (OURS, BEFORE, TFF_WORKER)
 PFL_ENVIRONMENT = ROOT / ".venv-pfl"
+FLOWER_ENVIRONMENT = ROOT / ".venv-flower-simulation"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,6 +98,11 @@ PEERS = {
         "launch.benchmarks.pfl_research",
         "pfl-research 0.6.0 on PyTorch, a single-threaded process a core under torchrun",
         set_up=("make setup-pfl", PFL_ENVIRONMENT / "setup_done"),
+    ),
+    FLOWER: Peer(
+        "launch.benchmarks.flower_simulation",
+        "Flower 1.42's simulation (Ray) on PyTorch, a single-threaded worker a core",
+        set_up=("make setup-flower", FLOWER_ENVIRONMENT / "setup_done"),
     ),
     STOCK: Peer("launch.benchmarks.stock_tff", "tff.learning's weighted FedAvg, default threads", needs_worker=True),
 }
@@ -185,7 +192,7 @@ WORKLOADS = {
     workload.name: workload
     for workload in (
         make_fed_avg(
-            "fed_avg_mnist_student", "image_student", 40, 1500, peers=(*OF_THIS_PROJECT, RAW_LOOP, PFL, STOCK)
+            "fed_avg_mnist_student", "image_student", 40, 1500, peers=(*OF_THIS_PROJECT, RAW_LOOP, PFL, FLOWER, STOCK)
         ),
         # As in the experiment fedcd/fedavg_cifar10_hierarchical_authors.
         make_fed_avg(

@@ -136,7 +136,7 @@ def test_peers_take_turns_after_the_first_round_of_each():
 @pytest.mark.parametrize(
     ("arguments", "peers", "rounds", "before"),
     [
-        ([], ("ours", "tff_worker", "raw_loop", "pfl_research", "stock_tff"), (5, 15), None),
+        ([], ("ours", "tff_worker", "raw_loop", "pfl_research", "flower", "stock_tff"), (5, 15), None),
         (["--peers=stock_tff,ours", "--processes=1", "--repeats=2"], ("ours", "stock_tff"), (1, 2), None),
         (["--peers=ours", f"--before={ROOT}"], ("ours", "before"), (5, 15), {}),
         (["--peers=ours", f"--before={ROOT}", "--before_runtime=tff"], ("ours", "before"), (5, 15), {"runtime": "tff"}),
@@ -214,13 +214,15 @@ def test_peers_that_need_tffs_worker_say_how_to_get_it(monkeypatch):
 def test_peers_whose_environment_is_missing_are_skipped_or_refused_with_the_command_that_makes_it(
     rounds, monkeypatch, tmp_path, capsys
 ):
-    set_up = ("make setup-pfl", tmp_path / ".venv-pfl" / "setup_done")
-    monkeypatch.setitem(PEERS, "pfl_research", dataclasses.replace(PEERS["pfl_research"], set_up=set_up))
+    for name, command, folder in (("pfl_research", "pfl", "pfl"), ("flower", "flower", "flower-simulation")):
+        set_up = (f"make setup-{command}", tmp_path / f".venv-{folder}" / "setup_done")
+        monkeypatch.setitem(PEERS, name, dataclasses.replace(PEERS[name], set_up=set_up))
     workload, lines = benchmark.parse_options([]).workloads[0], []
     times = benchmark.run_workload(workload, PEERS, 1, 1, lines.append)
-    assert list(times) == [name for name in workload.peers if name != "pfl_research"]
+    assert list(times) == [name for name in workload.peers if name not in ("pfl_research", "flower")]
     reason = "pfl_research: .venv-pfl is not set up; make it with: make setup-pfl"
-    assert lines[0] == f"skipped: {reason}"
+    flower = "flower: .venv-flower-simulation is not set up; make it with: make setup-flower"
+    assert lines[:2] == [f"skipped: {reason}", f"skipped: {flower}"]
     assert benchmark.main(["--peers=pfl_research"]) == 2
     assert capsys.readouterr().err == f"error: --peers={reason}\n"
 

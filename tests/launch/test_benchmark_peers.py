@@ -21,10 +21,10 @@ from stand_ins import run_script, write_program
 from datasets.arrays import make_array_dataset
 from datasets.federate import PartitionSettings, build_federated_data
 from datasets.mnist import MNIST_FORMAT
-from launch.benchmarks import pfl_research
+from launch.benchmarks import flower_simulation, pfl_research
 from launch.benchmarks.cost import Cost, read_cost, subtract
 from launch.benchmarks.peer_process import PeerError, PeerProcess, _set_environment
-from launch.benchmarks.workloads import PEERS, PFL, Peer, build_data, make_fed_avg, make_gpu_peers
+from launch.benchmarks.workloads import FLOWER, PEERS, PFL, Peer, build_data, make_fed_avg, make_gpu_peers
 
 TINY = make_fed_avg("tiny", "image_student", num_clients=3, num_examples=10, batch_size=4, epochs=2)
 
@@ -297,13 +297,14 @@ if {starts}:
 
 @pytest.fixture
 def stand_in(monkeypatch, tmp_path):
-    """A function that puts a program of ours in the place of pfl-research's Python; it ends in its third order."""
+    """A function that puts a program of ours in the place of the peers' Python; it ends in its third order."""
 
     def put(starts=True):
         (tmp_path / "stand_in.py").write_text(FAKE_PFL.replace("{starts}", str(starts)))
         program = f'#!/bin/sh\nexec {sys.executable} {tmp_path / "stand_in.py"} "$@"\n'
         write_program(tmp_path / "bin" / "python", program)
         monkeypatch.setattr(pfl_research, "PFL_ENVIRONMENT", tmp_path)
+        monkeypatch.setattr(flower_simulation, "FLOWER_ENVIRONMENT", tmp_path)
 
     return put
 
@@ -324,6 +325,16 @@ def test_every_process_gets_the_orders_and_the_end_of_one_is_an_error(num_proces
     assert sorted(capfd.readouterr().out.splitlines()) == [f"rank {rank} round" for rank in range(num_processes)]
 
 
+def test_flower_is_one_program_that_is_asked_in_the_same_way(stand_in, tmp_path):
+    stand_in()
+    config, data = SMALLEST.build_config(str(tmp_path)), build_data(SMALLEST, str(tmp_path))
+    with flower_simulation.open_processes(config, data) as processes:
+        processes.run_round()
+        assert processes.compute_accuracy() == 0.25
+        with pytest.raises(RuntimeError, match="a process of flower has ended"):
+            processes.run_round()
+
+
 def test_a_program_that_ends_at_once_is_an_error(stand_in, tmp_path):
     stand_in(starts=False)
     with pytest.raises(RuntimeError, match="did not start"), pfl_research.open_rounds(SMALLEST, str(tmp_path), 2):
@@ -332,10 +343,10 @@ def test_a_program_that_ends_at_once_is_an_error(stand_in, tmp_path):
 
 @pytest.fixture
 def run_setup(tmp_path):
-    """A function (**environment) -> (exit code, stdout, stderr, calls of Python) that runs `setup_pfl.sh`."""
+    """A function (**environment) -> (exit code, stdout, stderr, calls of Python) that runs `setup_torch.sh pfl`."""
     project = tmp_path / "project"
     (project / "launch" / "benchmarks").mkdir(parents=True)
-    shutil.copy(ROOT / "launch" / "benchmarks" / "setup_pfl.sh", project / "launch" / "benchmarks")
+    shutil.copy(ROOT / "launch" / "benchmarks" / "setup_torch.sh", project / "launch" / "benchmarks")
     shutil.copy(ROOT / "extra_environment.sh", project)
     write_program(project / ".venv" / "bin" / "python", FAKE_PYTHON)
     (project / "requirements-pfl.lock").write_text(LOCK)
@@ -350,8 +361,8 @@ def run_setup(tmp_path):
             "IMPORT_EXIT": "0",
             **changes,
         }
-        script = project / "launch" / "benchmarks" / "setup_pfl.sh"
-        *ended, calls = run_script(script, calls=tmp_path / "calls", **environment)
+        script = project / "launch" / "benchmarks" / "setup_torch.sh"
+        *ended, calls = run_script(script, "pfl", calls=tmp_path / "calls", **environment)
         return *ended, [line.split()[-1].rpartition("/")[2] for line in calls if " pip " in line]
 
     run.environment = project / ".venv-pfl"
@@ -400,8 +411,10 @@ def test_a_failed_set_up_is_one_line_and_does_not_count_as_done(changes, expecte
 
 
 def test_the_locks_are_of_one_version():
-    whole, cpu = ((ROOT / f"requirements-pfl{name}.lock").read_text() for name in ("", "-cpu"))
-    assert "\npfl==0.6.0 " in whole and "\ntorch==2.13.0 " in whole and "\ntorch==2.13.0+cpu " in cpu
+    names = ("pfl", "flower-simulation", "pfl-cpu")
+    pfl, flower, cpu = ((ROOT / f"requirements-{name}.lock").read_text() for name in names)
+    assert "\npfl==0.6.0 " in pfl and "\nflwr==1.42.0 " in flower and "\ntorch==2.13.0+cpu " in cpu
+    assert all("\ntorch==2.13.0 " in lock for lock in (pfl, flower))
 
 
 @pytest.fixture(scope="module")
@@ -421,17 +434,22 @@ def noisy_images(tmp_path_factory):
     return build_federated_data(arrays, settings, str(tmp_path_factory.mktemp("noisy")))
 
 
+def needs(name, *arguments):
+    reason = PEERS[name].explain_absence()
+    return pytest.param(name, arguments, marks=pytest.mark.skipif(reason is not None, reason=str(reason)))
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(PEERS[PFL].explain_absence() is not None, reason=str(PEERS[PFL].explain_absence()))
-@pytest.mark.parametrize("num_processes", [1, 2])
-def test_it_learns_what_ours_does(num_processes, noisy_images, tff_runtime, tmp_path):
+@pytest.mark.parametrize(("name", "arguments"), [needs(PFL, 1), needs(PFL, 2), needs(FLOWER)])
+def test_it_learns_what_ours_does(name, arguments, noisy_images, tff_runtime, tmp_path):
     """Ten classes of noisy images: six rounds lead both from chance to nearly all."""
     from launch.training.evaluation import build_evaluator
     from launch.training.federation import build_spec
     from launch.training.training_run import build_process
 
     config = make_fed_avg("noisy", "image_student", num_clients=4, num_examples=250).build_config(str(tmp_path))
-    with pfl_research.open_processes(config, noisy_images, num_processes) as processes:
+    peer = {PFL: pfl_research, FLOWER: flower_simulation}[name]
+    with peer.open_processes(config, noisy_images, *arguments) as processes:
         before = processes.compute_accuracy()
         for _ in range(NUM_ROUNDS):
             processes.run_round()

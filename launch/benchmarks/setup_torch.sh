@@ -1,6 +1,7 @@
 #!/bin/sh
-# Makes .venv-pfl with exactly the packages of requirements-pfl.lock, unless that is done already: pfl-research on
-# PyTorch, a peer of launch.benchmark. `make setup-pfl` calls it after the set-up of .venv.
+# Makes the environment of a peer of launch.benchmark that is on PyTorch, with exactly the packages of its lock, unless
+# that is done already: .venv-pfl for pfl, .venv-flower-simulation for flower. `make setup-pfl` and `make setup-flower`
+# call it after the set-up of .venv.
 #
 # PyPI has PyTorch for x86-64 Linux only with CUDA, and that build cannot be imported without its 2 GB of CUDA
 # libraries. The build for the CPU alone is taken where pip is set up to find it, for example by PIP_FIND_LINKS (a folder
@@ -9,9 +10,14 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
-target=setup-pfl
-environment=.venv-pfl
-lock=requirements-pfl.lock
+target=setup-$1
+case $1 in
+    pfl) name=pfl modules="torch, pfl" ;;
+    flower) name=flower-simulation modules="torch, flwr, ray" ;;
+    *) exit 2 ;;
+esac
+environment=.venv-$name
+lock=requirements-$name.lock
 cpu_lock=requirements-pfl-cpu.lock
 disk="6 GB, or 1 GB with PyTorch for the CPU alone,"
 . ./extra_environment.sh
@@ -42,5 +48,5 @@ else
     : >"$log"
     install "$lock"
 fi || fail_to_install
-"$python" -c 'import torch, pfl' >>"$log" 2>&1 || fail "pfl-research cannot be imported: $(tail -n 1 "$log")"
+"$python" -c "import $modules" >>"$log" 2>&1 || fail "$modules cannot be imported: $(tail -n 1 "$log")"
 echo "$digest" >"$stamp"
