@@ -80,7 +80,7 @@ class LiveNetwork:
         self._notices = collections.deque[str](maxlen=MOST_NOTICES)
         self._replies = dict[int, tuple[Sums, ...]]()
         self._offer: Offer | None = None
-        self._files = dict[str, bytes]()  # that were offered, by SHA-256
+        self._files = dict[str, bytes]()  # that were offered, by SHA-256: the message, which all get
         self._referee: Referee | None = None
         self._conduct = Conduct(limits)
         self.round_num = 0
@@ -120,7 +120,8 @@ class LiveNetwork:
     def publish(self, offer: Offer) -> None:
         """Welcomes all who are there, and from now on who joins. Again, with another file, for a last task."""
         self._offer, self._referee = offer, Referee(self._roster.run, offer.file, offer.weights)
-        self._files[offer.file.sha256] = offer.file.content
+        header = {"type": "file", "sha256": offer.file.sha256}
+        self._files[offer.file.sha256] = pack(header, {"content": np.frombuffer(offer.file.content, np.uint8)})
         for client in range(len(self._clients)):
             self._welcome(client)
 
@@ -407,14 +408,14 @@ class LiveNetwork:
             sha256 = message.header.get("file", self._offer.file.sha256)
             if not isinstance(sha256, str) or sha256 not in self._files:
                 raise MessageError("there is no such file to fetch")
-            header, arrays = {"sha256": sha256}, {"content": np.frombuffer(self._files[sha256], np.uint8)}
+            content = self._files[sha256]
         elif what == "part" and self._load_part is not None:
-            header, arrays = {}, self._load_part(index)
+            content = pack({"type": what}, self._load_part(index))
         elif what == "description" and self._description is not None:
-            header, arrays = {"description": self._description}, {}
+            content = pack({"type": what, "description": self._description})
         else:
             raise MessageError(f"there is no {what[:20]!r} to fetch")
-        self._counts["bytes_of_files"] += self._send(client, {"type": what, **header}, arrays)
+        self._counts["bytes_of_files"] += self._send_packed(client, content)
 
     def _serve_weights(self, client: ClientState, task: str) -> None:
         """Sends a request again, whole, to a client that has not the weights of its digest."""
@@ -534,7 +535,10 @@ class LiveNetwork:
         """Sends a message to a client that is connected; returns its bytes, 0 if it is not."""
         if client.connection is None:
             return 0
-        content = self._pack(header, arrays, before)
+        return self._send_packed(client, pack(header, arrays or {}, before))
+
+    def _send_packed(self, client: ClientState, content: bytes) -> int:
+        self._counts["bytes_down"] += len(content)
         self._transport.send(client.connection, content)
         return len(content)
 
@@ -543,10 +547,8 @@ class LiveNetwork:
         self._closed.add(connection)
         self._transport.close(connection, header and self._pack(header))
 
-    def _pack(
-        self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None = None, before: Packed = NOTHING
-    ) -> bytes:
-        content = pack(header, arrays or {}, before)
+    def _pack(self, header: Mapping[str, Any]) -> bytes:
+        content = pack(header)
         self._counts["bytes_down"] += len(content)
         return content
 

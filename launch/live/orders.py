@@ -13,6 +13,7 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 MOST_OF_UINT16 = 2**16  # examples whose indices have two bytes
 MOST_BYTES = 2**27  # of an order
 _MADE_AT_ONCE = 2**20  # entries, and those of one client more
+_FEW = 4  # epochs up to which to call a graph takes longer
 
 
 class Order(NamedTuple):
@@ -62,24 +63,30 @@ def _find_shape(training: LocalTrainingConfig, num_examples: int) -> tuple[int, 
 def _order_few(clients: Sequence[tuple[int, int, int, np.ndarray]]) -> Iterator[Order]:
     """Of steps, epochs, examples and seed of each."""
     rows = [(seed, epoch, number) for _, epochs, number, seed in clients for epoch in range(epochs)]
-    entries = np.zeros(0, np.int32)
-    if rows:
-        entries = _shuffle(*(np.array(each, np.int32) for each in zip(*rows, strict=True))).numpy()
+    if len(rows) <= _FEW:
+        entries = np.concatenate([np.zeros(0, np.int32), *(_shuffle(*row) for row in rows)])
+    else:
+        entries = _shuffle_all(*(np.array(each, np.int32) for each in zip(*rows, strict=True))).numpy()
     for steps, epochs, number, _ in clients:
         own, entries = np.split(entries, [epochs * number])
         dtype = np.uint16 if number <= MOST_OF_UINT16 else np.uint32
         yield Order(steps, own.reshape(epochs, number).astype(dtype))
 
 
+def _shuffle(seed: tf.Tensor, epoch: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
+    return tf.random.experimental.stateless_shuffle(
+        tf.range(number), tf.random.experimental.stateless_fold_in(seed, epoch)
+    )
+
+
 @tf.function(
     input_signature=[tf.TensorSpec(shape, tf.int32) for shape in ((None, 2), (None,), (None,))], autograph=False
 )
-def _shuffle(seeds: tf.Tensor, epochs: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
+def _shuffle_all(seeds: tf.Tensor, epochs: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
     """The orders of these epochs, one behind the other. As a graph, since a call of an operation takes long."""
 
     def shuffle(index: tf.Tensor) -> tf.Tensor:
-        seed = tf.random.experimental.stateless_fold_in(seeds[index], epochs[index])
-        return tf.random.experimental.stateless_shuffle(tf.range(numbers[index]), seed)
+        return _shuffle(seeds[index], epochs[index], numbers[index])
 
     rows = tf.TensorArray(tf.int32, tf.size(epochs), infer_shape=False, element_shape=(None,))
     _, rows = tf.while_loop(

@@ -134,7 +134,7 @@ class Referee:
                 found = f"{array.dtype} of shape {array.shape}"
                 raise Rejection(SHAPE, f"{name} is {found}, expected float32 of shape {self._shapes[name]}")
         deltas = tuple(
-            message.arrays[self._name_at[i]].astype(weight.dtype)
+            message.arrays[self._name_at[i]].astype(weight.dtype, copy=False)
             if i in self._name_at
             else np.zeros(weight.shape, weight.dtype)
             for i, weight in self._sent
@@ -221,9 +221,10 @@ class Conduct:
 
 def measure_norm(arrays: Sequence[np.ndarray]) -> float:
     """The L2 norm over all entries of the floating-point arrays, in float64; infinite or NaN if an entry is."""
-    floats = [np.asarray(each) for each in arrays if np.issubdtype(np.asarray(each).dtype, np.floating)]
+    flat = (np.ravel(each) for each in arrays)
+    floats = (each.astype(np.float64) for each in flat if each.dtype.kind == "f")
     with np.errstate(over="ignore", invalid="ignore"):
-        return math.sqrt(sum(float(np.sum(np.square(each, dtype=np.float64))) for each in floats))
+        return math.sqrt(sum(float(each @ each) for each in floats))
 
 
 def _read_sums(header: Mapping[str, Any], num_test: int) -> Sums:
