@@ -366,6 +366,7 @@ class LiveNetwork:
 
     def _join(self, received: Received, message: Message) -> None:
         index = self._roster.admit(read_join(message.header))
+        self._transport.admit(received.connection)
         client = self._clients[index]
         if index in self._conduct.expelled:
             raise Refusal(EXPELLED)

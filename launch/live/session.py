@@ -22,10 +22,12 @@ from datasets.federated_data import FederatedData
 from files.writing import write_whole
 from launch.console.progress import StatusLine, say, say_while_waiting
 from launch.console.shown_text import format_count
+from launch.live.door import Door
+from launch.live.guard import SPARE_CONNECTIONS
 from launch.live.links import Links
 from launch.live.measured import Answer, read_devices, write_devices
 from launch.live.messages import VERSION
-from launch.live.ports import HOST, listen
+from launch.live.ports import listen
 from launch.live.private_runs import check_private, check_private_training, choose_limits, is_private_run
 from launch.live.roster import Roster
 from launch.live.status import Status, describe_round, read_rounds
@@ -61,13 +63,12 @@ if TYPE_CHECKING:
     from tff_algos.rounds.network import Happening, Network, Task
 
 JOIN = pathlib.Path(__file__).with_name("join.py")
-SPARE_CONNECTIONS = 20  # beyond the seats: of clients that come back before their older connection is known to be lost
 NOBODY_WAIT_S = 10.0
 MOST_NAMED = 8  # of those who are waited for with others
 MOST_SHOWN_EXAMPLES = 100  # of which the training file is made
 
 
-OpenTransport = Callable[[int, int, int, "Mapping[str, ServedFile]", str], "Transport"]
+OpenTransport = Callable[[int, int, int, "Mapping[str, ServedFile]", str, Door, int], "Transport"]
 
 
 class PatientNetwork:
@@ -109,7 +110,7 @@ class Session:
       flags: how they are asked.
       given: which of these were given.
       open_transport: makes what carries messages, listening on `port` once started: (port, bytes of a message
-        at most, connections at most, files to serve, token of who watches); None: WebSockets.
+        at most, connections at most, files to serve, token of who watches, door, seats); None: WebSockets.
     """
 
     is_live = True
@@ -121,6 +122,7 @@ class Session:
         open_transport: OpenTransport | None = None,
     ):
         self._flags, self._given, self._open_transport = flags, given, open_transport
+        self._door = Door(flags.host, flags.tls_certificate, flags.tls_key, flags.public_url)
         self._config: RunConfig | None = None
         self._description: dict[str, Any] | None = None
         self._organiser: Any = None  # of clients' own data: the organiser's, or what describes the data
@@ -157,8 +159,9 @@ class Session:
         self._config = config
         check_can_train(config, self._flags.own_data)
         # A run that goes on takes another one by itself.
+        self._door.check()
         if self._open_transport is None and ("port" in self._given or not config.resume):
-            listen(HOST, self._flags.port).close()
+            listen(self._flags.host, self._flags.port).close()
         if not self._flags.own_data:
             return load(config)
         from launch.live.description import describe_examples
@@ -296,7 +299,8 @@ class Session:
         now_s = time.monotonic()
         self._status.add_round(describe_round(round_num, self._tested, self._last, now_s - self._noted_s))
         self._tested, self._noted_s = (None, None), now_s
-        for line in self._network.take_notices():
+        refused = [f"refused: {count:,} {what}" for what, count in self._transport.take_refused().items()]
+        for line in [*self._network.take_notices(), *refused]:
             say(f"note     {line}")
 
     def list_digests(self) -> dict[str, str]:
@@ -411,7 +415,8 @@ class Session:
 
         open_transport = self._open_transport or WebSocketTransport
         files = {**page, **pack_organiser_page(), "/join.py": ServedFile(JOIN.read_bytes(), "text/x-python")}
-        arguments = most_bytes, len(self._roster.seats) + SPARE_CONNECTIONS, files, self._links.watch_token
+        seats = len(self._roster.seats)
+        arguments = most_bytes, 2 * seats + SPARE_CONNECTIONS, files, self._links.watch_token, self._door, seats
         self._transport = open_transport(self._flags.port, *arguments)
         try:
             self._transport.start()
@@ -431,7 +436,10 @@ class Session:
             *(self._transport, self._roster, self._flags.away_after_s, load_part, self._description),
             *(self._status, choose_limits(self._config, self._flags)),
         )
-        self._say_links(f"http://{HOST}:{self._transport.port}")
+        self._say_links(self._door.name_base(self._transport.port))
+        if self._transport.most_connections < seats:
+            most = format_count(max(self._transport.most_connections, 0), "connection")
+            say(f"note     the system allows this program {most}, fewer than there are seats; raise ulimit -n")
         say("page     a browser takes part by the link" if has_page() else f"note     {say_missing()}")
 
     def _find_link(self) -> str | None:
@@ -446,6 +454,8 @@ class Session:
         say(f'join     python {place if not place.startswith("..") else JOIN} "{link}"{data}')
         say(f"         join.py is one file, also at {base}/join.py; it needs ai-edge-litert, numpy and aiohttp")
         say(f"watch    {self._links.organiser}")
+        if not self._door.is_private:
+            say("note     http is not private: others can read and change all on the way; see --tls_certificate")
         if self._flags.qr and sys.stdout.isatty():
             import segno
 

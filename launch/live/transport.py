@@ -1,7 +1,7 @@
 """Connections: bytes that come and go, and when they came. Knows no run, no client and no algorithm.
 
 aiohttp runs in a thread of its own. The rest of the server sends from its main thread, and takes from one queue what
-came. It listens on 127.0.0.1 only.
+came. What may be said to it before a client has a seat is bounded by `launch.live.guard`.
 """
 
 import asyncio
@@ -17,19 +17,25 @@ from typing import Any, NamedTuple, Protocol
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from launch.live.ports import HOST, listen
+from launch.live.door import HERE, Door
+from launch.live.guard import TOO_TALKATIVE, Bucket, Guard, raise_open_files
+from launch.live.ports import WAITING, listen
 from launch.live.served import ServedFile, secure
 from launch.live.watching import Watching
 from tff_algos.rounds.network import TICK_S
 
-HOST_NAMES = (HOST, "localhost")
 PATH, WATCH_PATH = "/ws", "/watch"
 HEARTBEAT_S = 20.0  # a connection is lost if half of this brings no sign of life
 GREETING_S = 20.0  # in which a connection must say something first
 CLOSING_S = 3.0  # in which the last message goes out when all ends
+TLS_S = 10.0  # in which two sides must have agreed on how to encrypt
+IDLE_S = 10.0  # after which a connection by which nothing more is fetched is closed
+MOST_HEADERS = 64
 LONGEST_WAIT_S = 3600.0  # at a time; a lock takes no longer ones than some years
 MOST_UNSENT, MOST_UNSENT_BYTES = 64, 2**28  # messages; a client that takes none of them is gone
-MOST_UNREAD = 8  # messages of a connection that nobody has received yet; then no more of it are read
+# Messages of a connection that nobody has received yet; then no more of it are read.
+MOST_UNREAD, MOST_UNREAD_BYTES = 8, 2**24
+MOST_MESSAGES, MESSAGES_PER_S = 200, 100.0  # of a client; who sends more is closed
 _TICKS = round(1 / TICK_S)
 
 
@@ -62,11 +68,17 @@ class Transport(Protocol):
     def send(self, connection: int, content: bytes) -> None:
         """Sends soon; does not wait. To one that is gone, nothing."""
 
+    def admit(self, connection: int) -> None:
+        """Its client has a seat: it may send more than a few bytes, and gives way to no other connection."""
+
     def close(self, connection: int, content: bytes | None = None) -> None:
         """Closes it after what was sent, and this message, is out. Nothing that comes from it counts any more."""
 
     def receive(self, until_ticks: int | None) -> Received | None:
         """The next that came; else waits for it until this time, without one for ever. None: nothing has come."""
+
+    def take_refused(self) -> Mapping[str, int]:
+        """How many were refused since the last call, and why, in words for who runs the server."""
 
     def show(self, content: bytes) -> None:
         """Takes the newest status of the run, JSON in UTF-8, for those who watch; older ones are forgotten."""
@@ -75,11 +87,12 @@ class Transport(Protocol):
 class _Connection:
     """One that is open; of the loop's thread."""
 
-    def __init__(self, ws: web.WebSocketResponse):
-        self.socket = ws
+    def __init__(self, ws: web.WebSocketResponse, request: web.Request, most_unread: int):
+        self.socket, self.request = ws, request
         self.unsent: asyncio.Queue[bytes | None] = asyncio.Queue()  # None ends it
         self.unsent_bytes = 0
-        self.unread = asyncio.Semaphore(MOST_UNREAD)
+        self.unread = asyncio.Semaphore(most_unread)
+        self.rate = Bucket(MOST_MESSAGES, MESSAGES_PER_S)
 
 
 class WebSocketTransport:
@@ -91,6 +104,12 @@ class WebSocketTransport:
       most_connections: at once.
       files: what else is served, by path.
       watch_token: by which one may watch, see `show`; "": nobody may.
+      door: on which address, and by which names.
+      num_seats: of the run, by which connections of one address are bounded.
+
+    Attributes:
+      port: on which it listens.
+      most_connections: at once, as far as the system lets it.
     """
 
     def __init__(
@@ -100,9 +119,17 @@ class WebSocketTransport:
         most_connections: int,
         files: Mapping[str, ServedFile] | None = None,
         watch_token: str = "",
+        door: Door = HERE,
+        num_seats: int = 0,
     ):
-        self._asked_port, self._most_bytes, self._most_connections = port, most_bytes, most_connections
-        self._files, self._watching = dict(files or {}), Watching(watch_token)
+        self._asked_port, self._most_bytes, self._door = port, most_bytes, door
+        self.most_connections = raise_open_files(most_connections)
+        self._guard = guard = Guard(num_seats or most_connections, self.most_connections)
+        self._most_unread = max(1, min(MOST_UNREAD, MOST_UNREAD_BYTES // most_bytes))
+        self._watching = Watching(
+            watch_token, lambda request: guard.hear(request.transport), lambda request: guard.admit(request.transport)
+        )
+        self._files = dict(files or {})
         self._received: queue.SimpleQueue[Received | None] = queue.SimpleQueue()
         self._told, self._is_woken = collections.deque[tuple[Callable[..., None], tuple]](), False
         self._numbers, self._connections = itertools.count(), dict[int, _Connection]()
@@ -112,8 +139,9 @@ class WebSocketTransport:
         self.port = 0
 
     def start(self) -> None:
-        """Begins to listen, and sets `port`. Raises ConfigError("port") where another program does."""
-        listening = listen(HOST, self._asked_port)
+        """Begins to listen, and sets `port`. Raises ConfigError, see `listen` and `Door.open_tls`."""
+        self._tls = self._door.open_tls()
+        listening = listen(self._door.host, self._asked_port)
         self.port = listening.getsockname()[1]
         self._loop, self._ending, ready = asyncio.new_event_loop(), asyncio.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, args=(listening, ready), name="live", daemon=True)
@@ -135,10 +163,18 @@ class WebSocketTransport:
     def send(self, connection: int, content: bytes) -> None:
         self._tell(self._put, connection, content)
 
+    def admit(self, connection: int) -> None:
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._admit, connection)
+
     def close(self, connection: int, content: bytes | None = None) -> None:
         if content is not None:
             self.send(connection, content)
         self._tell(self._put, connection, None)
+
+    def take_refused(self) -> Mapping[str, int]:
+        taken, self._guard.counts = self._guard.counts, collections.Counter()
+        return taken
 
     def show(self, content: bytes) -> None:
         self._tell(self._watching.show, content.decode())
@@ -188,15 +224,21 @@ class WebSocketTransport:
             self._loop.close()
 
     async def _serve(self, listening: socket.socket, ready: threading.Event) -> None:
-        app = web.Application(middlewares=[_refuse_other_sites])
+        app = web.Application(middlewares=[self._refuse_other_sites])
         app.on_response_prepare.append(_secure)
         app.router.add_get(PATH, self._handle)
         app.router.add_get(WATCH_PATH, self._watching.handle)
         for path, file in self._files.items():
             app.router.add_get(path, _make_handler(file))
-        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=CLOSING_S)
+        runner = web.AppRunner(
+            *(app,), access_log=None, handle_signals=False, shutdown_timeout=CLOSING_S, keepalive_timeout=IDLE_S,
+            lingering_time=0.0, max_headers=MOST_HEADERS,
+        )  # fmt: skip
         await runner.setup()
-        await web.SockSite(runner, listening).start()
+        server = await self._loop.create_server(
+            *(self._guard.wrap(runner.server),), sock=listening, ssl=self._tls, backlog=WAITING,
+            ssl_handshake_timeout=TLS_S if self._tls else None,
+        )  # fmt: skip
         ready.set()
         await self._ending.wait()
         self._watching.end()
@@ -206,6 +248,7 @@ class WebSocketTransport:
             async with asyncio.timeout(CLOSING_S):
                 while self._connections:
                     await asyncio.sleep(0.01)
+        server.close()
         await runner.cleanup()
 
     def _put(self, number: int, content: bytes | None) -> None:
@@ -224,20 +267,39 @@ class WebSocketTransport:
         if (connection := self._connections.get(number)) is not None:
             connection.unread.release()
 
+    def _admit(self, number: int) -> None:
+        if (connection := self._connections.get(number)) is not None:
+            with contextlib.suppress(ConnectionError):
+                self._guard.admit(connection.request.transport)
+
+    @web.middleware
+    async def _refuse_other_sites(self, request: web.Request, handler) -> web.StreamResponse:
+        """No page of another site may speak to this server by somebody's browser, by whatever name."""
+        self._guard.arrive(request.transport)
+        origin, host = request.headers.get("Origin"), request.url.host or ""
+        if not self._door.has_name(host) or (origin is not None and not self._door.is_own(origin, request.host)):
+            return web.Response(status=403, text="this server answers by its own names, and its own pages\n")
+        return await handler(request)
+
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        if len(self._connections) >= self._most_connections or self._ending.is_set():
-            return web.Response(status=503, text="too many connections\n")
+        if self._ending.is_set():
+            return web.Response(status=503, text="the run is over\n")
         # Not compressed: a small message must not become a large one. aiohttp takes less than its limit.
         ws = web.WebSocketResponse(max_msg_size=self._most_bytes + 1, heartbeat=HEARTBEAT_S, compress=False)
         number = next(self._numbers)
-        connection = self._connections[number] = _Connection(ws)
+        connection = self._connections[number] = _Connection(ws, request, self._most_unread)
         writer = None
         try:
             await ws.prepare(request)
             writer = self._loop.create_task(_write(connection))
             message = await ws.receive(GREETING_S)
-            while message.type == WSMsgType.BINARY:
-                if number not in self._closed:
+            if message.type == WSMsgType.BINARY and not self._guard.hear(request.transport):
+                await _end(ws, WSCloseCode.TRY_AGAIN_LATER)
+            while message.type == WSMsgType.BINARY and not ws.closed:
+                if not connection.rate.take(self._loop.time()):
+                    self._guard.counts[TOO_TALKATIVE] += 1
+                    await _end(ws, WSCloseCode.POLICY_VIOLATION)
+                elif number not in self._closed:
                     await connection.unread.acquire()
                     self._received.put(Received(number, self.now_ticks(), message.data))
                 message = await ws.receive()
@@ -253,16 +315,6 @@ class WebSocketTransport:
             del self._connections[number]
             self._closed.discard(number)
         return ws
-
-
-@web.middleware
-async def _refuse_other_sites(request: web.Request, handler) -> web.StreamResponse:
-    """No page of another site may speak to this server by the browser of who runs it, by whatever name."""
-    origin = request.headers.get("Origin")
-    is_own = origin is None or origin == f"{request.scheme}://{request.host}"
-    if not is_own or request.url.host not in HOST_NAMES:
-        return web.Response(status=403, text="this server answers its own pages, and programs on its own machine\n")
-    return await handler(request)
 
 
 async def _secure(_: web.Request, response: web.StreamResponse) -> None:

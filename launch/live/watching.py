@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hmac
+from collections.abc import Callable
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
@@ -19,10 +20,12 @@ class Watching:
 
     Args:
       token: which one must say in its first message, of text; "": nobody watches.
+      hear, admit: what becomes of the connection of a request whose first message is there, or had the token; the
+        former says whether it may be looked at.
     """
 
-    def __init__(self, token: str):
-        self._token = token.encode()
+    def __init__(self, token: str, hear: Callable[[web.Request], bool], admit: Callable[[web.Request], None]):
+        self._token, self._hear, self._admit = token.encode(), hear, admit
         self._newest, self._has_ended = "", False
         self._changed = asyncio.Event()  # another one with every change
         self._watchers = set[web.WebSocketResponse]()
@@ -47,11 +50,12 @@ class Watching:
         with contextlib.suppress(TimeoutError, ConnectionError):
             first = await ws.receive(TOKEN_S)
             is_token = first.type == WSMsgType.TEXT and hmac.compare_digest(first.data.encode(), self._token)
-            if not (self._token and is_token):
+            if not (self._hear(request) and self._token and is_token):
                 await ws.close(code=WSCloseCode.POLICY_VIOLATION, message=b"not the organiser's link")
             elif len(self._watchers) >= MOST_WATCHERS:
                 await ws.close(code=WSCloseCode.TRY_AGAIN_LATER, message=b"too many watch already")
             else:
+                self._admit(request)
                 await self._attend(ws)
         return ws
 

@@ -34,7 +34,11 @@ FIXED = ("own_data", "seats", "schema", "link")
 class ServeFlags:
     """The flags of this command beside those of `launch.train`."""
 
-    port: int = setting(8700, "Port on 127.0.0.1 to listen on; 0: a free one.", minimum=0, maximum=65535)
+    port: int = setting(8700, "Port to listen on; 0: a free one.", minimum=0, maximum=65535)
+    host: str = setting("127.0.0.1", "Address of this machine to listen on; 0.0.0.0: all, so that others reach it.")
+    tls_certificate: str = setting("", "PEM file of a certificate, by which it speaks https.")
+    tls_key: str = setting("", "PEM file of its key, if that is another one.")
+    public_url: str = setting("", "Address by which clients reach it, if that is another one: https://example.org.")
     start_with: int = setting(
         0, "Clients to wait for before round 1; 0: as many as there are seats.", minimum=0, maximum=MOST_SEATS
     )
@@ -74,6 +78,8 @@ class ServeFlags:
         for name in ("seats", "schema"):
             if getattr(self, name) and not self.own_data:
                 raise ConfigError(name, getattr(self, name), "--own_data beside it; else the data set has the seats")
+        if self.tls_key and not self.tls_certificate:
+            raise ConfigError("tls_key", self.tls_key, "--tls_certificate beside it")
         if self.own_data and not (self.start_with or self.seats):
             raise ConfigError("own_data", True, "--start_with beside it: how many clients to wait for before round 1")
         if self.seats and self.start_with > self.seats:

@@ -5,6 +5,7 @@ import concurrent.futures
 import contextlib
 import hashlib
 import socket
+import ssl
 import threading
 import time
 import types
@@ -12,9 +13,11 @@ import types
 import aiohttp
 import numpy as np
 import pytest
+from certificates import make_certificate
 
+from launch.live import guard, watching
 from launch.live import transport as module
-from launch.live import watching
+from launch.live.door import Door
 from launch.live.messages import pack, unpack
 from launch.live.network import LiveNetwork
 from launch.live.offers import Offer, count_most_bytes
@@ -72,17 +75,22 @@ def run_client(program):
 def test_of_who_sends_more_than_is_received_only_a_few_messages_are_held():
     async def flood(port):
         async with connect(port) as ws:
-            for number in range(200):
+            await ws.send_bytes(b"hello")
+            await ws.receive()
+            for number in range(100):
                 await ws.send_bytes(number.to_bytes(4) + bytes(2**18))
             return (await ws.receive()).data
 
     with listen(most_bytes=2**20) as transport:
         done = run_client(flood(transport.port))
+        hello = take(transport).connection
+        transport.admit(hello)
+        transport.send(hello, b"go on")
         first = take(transport)
         time.sleep(1.0)  # in which all could have come
         assert transport._received.qsize() <= module.MOST_UNREAD
-        received = [first, *(take(transport) for _ in range(199))]
-        assert [int.from_bytes(each.content[:4]) for each in received] == list(range(200))
+        received = [first, *(take(transport) for _ in range(99))]
+        assert [int.from_bytes(each.content[:4]) for each in received] == list(range(100))
         transport.close(first.connection, b"enough")
         assert done.result(PATIENCE_S) == b"enough"
 
@@ -151,20 +159,117 @@ def test_text_ends_a_connection():
         assert client.result(PATIENCE_S) in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED)
 
 
-def test_who_says_nothing_at_first_and_who_is_one_too_many_is_closed(monkeypatch):
+def test_who_says_nothing_at_first_is_closed(monkeypatch):
     monkeypatch.setattr(module, "GREETING_S", 0.2)
 
     async def talk(port):
         async with connect(port) as ws:
-            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-                async with connect(port):
-                    pass
-            return refused.value.status, (await ws.receive()).type
+            return (await ws.receive()).type
 
-    with listen(most_connections=1) as transport:
+    with listen() as transport:
         client = run_client(talk(transport.port))
-        assert client.result(PATIENCE_S) == (503, aiohttp.WSMsgType.CLOSE)
+        assert client.result(PATIENCE_S) == aiohttp.WSMsgType.CLOSE
         assert take(transport).content is None
+
+
+def test_strangers_give_way_to_each_other_and_clients_to_nobody():
+    async def hold(port):
+        async with connect(port) as ws:
+            await ws.send_bytes(b"client")
+            return (await ws.receive()).data
+
+    with listen(most_connections=2) as transport, contextlib.ExitStack() as stack:
+        client = run_client(hold(transport.port))
+        admitted = take(transport).connection
+        transport.admit(admitted)
+        strangers = []
+        for _ in range(20):
+            strangers.append(stack.enter_context(socket.create_connection(("127.0.0.1", transport.port))))
+            strangers[-1].settimeout(PATIENCE_S)
+        for each in strangers[:-1]:
+            with contextlib.suppress(ConnectionError):
+                assert each.recv(1) == b""
+        transport.send(admitted, b"still there")
+        assert client.result(PATIENCE_S) == b"still there"
+        assert transport.take_refused() == {guard.TOO_MANY: 19}
+
+
+def test_before_a_seat_little_is_read_and_then_as_much_as_a_message_may_have():
+    async def send(port, sizes):
+        async with connect(port) as ws:
+            for size in sizes:
+                await ws.send_bytes(b"x" * size)
+            return (await ws.receive()).type
+
+    with listen(most_bytes=2**22) as transport:
+        client = run_client(send(transport.port, [2**20]))
+        with contextlib.suppress(ConnectionError):
+            assert client.result(PATIENCE_S) != aiohttp.WSMsgType.BINARY
+        assert take(transport).content is None
+        assert transport.take_refused() == {guard.TOO_LARGE: 1} and not transport.take_refused()
+        client = run_client(send(transport.port, [10]))
+        first = take(transport)
+        transport.admit(first.connection)
+        transport.send(first.connection, b"welcome")
+        assert client.result(PATIENCE_S) == aiohttp.WSMsgType.BINARY
+
+
+def test_slow_headers_end_their_connection(monkeypatch):
+    monkeypatch.setattr(guard, "HEADER_S", 0.2)
+    with listen() as transport, socket.create_connection(("127.0.0.1", transport.port)) as plain:
+        plain.settimeout(PATIENCE_S)
+        plain.sendall(b"GET /ws HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
+        with contextlib.suppress(ConnectionError):
+            assert plain.recv(1) == b""
+        assert transport.take_refused() == {guard.TOO_SLOW: 1}
+
+
+def test_who_sends_too_many_messages_is_closed(monkeypatch):
+    monkeypatch.setattr(module, "MOST_MESSAGES", 3)
+    monkeypatch.setattr(module, "MESSAGES_PER_S", 0.0)
+
+    async def send(port):
+        async with connect(port) as ws:
+            for _ in range(5):
+                await ws.send_bytes(b"x")
+            return (await ws.receive()).data
+
+    with listen() as transport:
+        client = run_client(send(transport.port))
+        assert [take(transport).content for _ in range(4)] == [b"x"] * 3 + [None]
+        assert client.result(PATIENCE_S) == aiohttp.WSCloseCode.POLICY_VIOLATION
+        assert transport.take_refused() == {guard.TOO_TALKATIVE: 1}
+
+
+def test_with_a_certificate_it_speaks_tls_and_its_own_pages_are_those_of_https(tmp_path):
+    files = make_certificate(tmp_path)
+    transport = WebSocketTransport(0, 1000, 4, {"/x": ServedFile(b"x", "text/plain")}, door=Door("127.0.0.1", *files))
+
+    async def ask(port):
+        trusted = ssl.create_default_context(cafile=files[0])
+        found = []
+        async with aiohttp.ClientSession() as session:
+            for origin in ("https", "http"):
+                headers = {"Origin": f"{origin}://localhost:{port}"}
+                async with session.get(f"https://localhost:{port}/x", ssl=trusted, headers=headers) as response:
+                    found.append(response.status)
+            with pytest.raises(aiohttp.ClientConnectorCertificateError):
+                await session.get(f"https://localhost:{port}/x")
+            async with session.ws_connect(f"https://localhost:{port}/ws", ssl=trusted) as ws:
+                await ws.send_bytes(b"hello")
+                await ws.receive()
+        return found
+
+    transport.start()
+    try:
+        client = run_client(ask(transport.port))
+        first = take(transport)
+        assert first.content == b"hello"
+        transport.admit(first.connection)
+        transport.close(first.connection)
+        assert client.result(PATIENCE_S) == [200, 403]
+    finally:
+        transport.stop()
 
 
 def test_it_answers_its_own_pages_and_programs_of_this_machine_alone():

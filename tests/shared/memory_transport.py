@@ -26,7 +26,8 @@ class MemoryTransport:
     def __init__(self, ticks=1000):
         self.ticks = ticks
         self.is_open = False
-        self.shown, self.token = [], None
+        self.shown, self.token, self.admitted = [], None, set()
+        self.most_connections = 1000
         self._received, self._numbers, self._clients = [], itertools.count(), {}
 
     def start(self):
@@ -59,6 +60,12 @@ class MemoryTransport:
             return self._received.pop(0)
         self.ticks = max(self.ticks, until_ticks)
         return None
+
+    def admit(self, connection):
+        self.admitted.add(connection)
+
+    def take_refused(self):
+        return {}
 
     def show(self, content):
         self.shown.append(content)

@@ -1,0 +1,100 @@
+"""Where a live run listens, by which names one speaks to it, and the address in its links. Imports no aiohttp."""
+
+import contextlib
+import ipaddress
+import re
+import socket
+import ssl
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from files.reading import describe, open_regular
+from tff_algos.settings.config_fields import ConfigError
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+EVERYWHERE = ("0.0.0.0", "::")
+ELSEWHERE = "192.0.2.1"  # an address of nobody's, to which nothing is sent
+_PUBLIC = re.compile(r"https?://(\[[\da-f:.]+\]|[\w.-]+)(:\d{1,5})?/?", re.ASCII | re.IGNORECASE)
+
+
+class Door(NamedTuple):
+    """See the module.
+
+    Attributes:
+      host: the address or name of this machine on which the server listens.
+      certificate, key: PEM files, for TLS; "" without, or where the former has both.
+      public_url: by which clients reach it, if that is another one, as through a proxy.
+    """
+
+    host: str = LOOPBACK[0]
+    certificate: str = ""
+    key: str = ""
+    public_url: str = ""
+
+    @property
+    def is_private(self) -> bool:
+        """Whether nobody reads on the way what is said."""
+        return self.host in LOOPBACK or bool(self.certificate) or self.public_url.lower().startswith("https:")
+
+    def check(self) -> None:
+        """Raises ConfigError of a setting that cannot be meant, or files that are of no use."""
+        if self.public_url and not _PUBLIC.fullmatch(self.public_url):
+            raise ConfigError("public_url", self.public_url, "an address without a path, as https://example.org")
+        self.open_tls()
+
+    def open_tls(self) -> ssl.SSLContext | None:
+        """What speaks TLS with this certificate; None without. Raises ConfigError of files that are of no use."""
+        if not self.certificate:
+            return None
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        for name, path in (("tls_certificate", self.certificate), ("tls_key", self.key)):
+            try:
+                if path:
+                    open_regular(path).close()
+            except OSError as error:
+                raise ConfigError(name, path, f"a PEM file that can be read ({describe(error)})") from None
+        try:
+            context.load_cert_chain(self.certificate, self.key or None, password="")
+        except (ssl.SSLError, OSError) as error:
+            expected = "a PEM file of a certificate, and its key there or by --tls_key, without a password"
+            raise ConfigError("tls_certificate", self.certificate, f"{expected} ({describe(error)})") from None
+        return context
+
+    def name_base(self, port: int) -> str:
+        """The address of the server, with which its links begin."""
+        if self.public_url:
+            return self.public_url.rstrip("/")
+        host = _find_own_address() if self.host in EVERYWHERE else self.host
+        return f"http{'s' if self.certificate else ''}://{f'[{host}]' if ':' in host else host}:{port}"
+
+    def has_name(self, host: str) -> bool:
+        """Whether the host that a request names is this server, and no name that somebody else's DNS gave it."""
+        if host.lower() in {self.host.lower(), *LOOPBACK, (urlsplit(self.public_url).hostname or "").lower()} - {""}:
+            return True
+        if self.host in LOOPBACK:
+            return False
+        own = socket.gethostname().lower()
+        return _is_address(host) or host.lower() in (own, f"{own}.local")
+
+    def is_own(self, origin: str, host: str) -> bool:
+        """Whether a page of this origin is the server's own, by a request to this host and port."""
+        scheme = "https" if self.certificate else "http"
+        public = urlsplit(self.public_url)
+        return origin in (f"{scheme}://{host}", public.netloc and f"{public.scheme}://{public.netloc}")
+
+
+HERE = Door()  # on this machine alone
+
+
+def _is_address(host: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return bool(ipaddress.ip_address(host))
+    return False
+
+
+def _find_own_address() -> str:
+    """This machine's address in its network; that of the loopback if it is in none."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        udp.connect((ELSEWHERE, 9))
+        return udp.getsockname()[0]
+    return LOOPBACK[0]

@@ -1,0 +1,92 @@
+"""Where a live run listens and by which names: no name that somebody else's DNS gives it, and no other site's pages."""
+
+import socket
+
+import pytest
+from certificates import make_certificate
+
+from launch.live.door import HERE, Door
+from launch.live.guard import Bucket
+from launch.live.ports import listen
+from tff_algos.settings.config_fields import ConfigError
+
+EVERYWHERE = Door("0.0.0.0", public_url="https://fl.example.org/")
+
+
+@pytest.mark.parametrize(
+    ("door", "own", "others"),
+    [
+        (HERE, ["127.0.0.1", "localhost", "LOCALHOST", "::1"], ["example.org", "192.168.0.7", "", "127.0.0.1.example.org"]),
+        (EVERYWHERE, ["127.0.0.1", "192.168.0.7", "fl.example.org", "fe80::1", socket.gethostname()],
+         ["example.org", "evil.fl.example.org", "192.168.0.7.example.org"]),
+        (Door("class.local"), ["class.local", "10.0.0.1"], ["other.local"]),
+    ],
+)  # fmt: skip
+def test_it_is_spoken_to_by_its_own_names_alone(door, own, others):
+    assert all(map(door.has_name, own)) and not any(map(door.has_name, others))
+
+
+def test_pages_of_other_sites_and_of_other_ports_are_not_its_own():
+    assert HERE.is_own("http://127.0.0.1:8700", "127.0.0.1:8700")
+    for origin in ("http://127.0.0.1:8000", "https://127.0.0.1:8700", "http://localhost:8700", "null", ""):
+        assert not HERE.is_own(origin, "127.0.0.1:8700")
+    assert EVERYWHERE.is_own("https://fl.example.org", "127.0.0.1:8700")  # a proxy asks by another name
+    assert not EVERYWHERE.is_own("http://fl.example.org", "127.0.0.1:8700")
+
+
+def test_links_have_the_address_by_which_clients_reach_it():
+    assert HERE.name_base(8700) == "http://127.0.0.1:8700"
+    assert EVERYWHERE.name_base(8700) == "https://fl.example.org"
+    assert Door("::1", certificate="c.pem").name_base(1) == "https://[::1]:1"
+    assert Door("0.0.0.0").name_base(8700) not in ("http://0.0.0.0:8700", "")
+
+
+@pytest.mark.parametrize(
+    ("door", "is_private"),
+    [(HERE, True), (Door("0.0.0.0"), False), (Door("0.0.0.0", "c.pem"), True), (EVERYWHERE, True),
+     (Door("0.0.0.0", public_url="http://a"), False)],
+)  # fmt: skip
+def test_what_others_could_read_is_known(door, is_private):
+    assert door.is_private == is_private
+
+
+def check(door):
+    with pytest.raises(ConfigError) as error:
+        door.check()
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_mistakes_are_one_line(tmp_path):
+    certificate, key = make_certificate(tmp_path)
+    Door("127.0.0.1", certificate, key).check()
+    (tmp_path / "other").mkdir()
+    other = make_certificate(tmp_path / "other")[1]
+    text = tmp_path / "text"
+    text.write_text("no certificate")
+    assert check(Door(certificate="none.pem")).startswith(
+        "tls_certificate=none.pem: expected a PEM file that can be read"
+    )
+    assert check(Door("", certificate, str(tmp_path))).startswith(f"tls_key={tmp_path}: expected a PEM file that can")
+    for files in ((certificate, ""), (certificate, other), (str(text), key), (certificate, str(text))):
+        assert check(Door("", *files)).startswith(
+            f"tls_certificate={files[0]}: expected a PEM file of a certificate, and"
+        )
+    for url in ("example.org", "https://example.org/live", "ftp://example.org", "https://a b"):
+        assert check(Door(public_url=url)).startswith(f"public_url={url}: expected an address without a path")
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no.such.name.invalid", "a b"])
+def test_an_address_of_another_machine_is_one_line(host):
+    with pytest.raises(ConfigError) as error:
+        listen(host, 0)
+    assert str(error.value).startswith(f"host={host}: expected an address or a name of this machine (")
+
+
+def test_a_bucket_lets_through_some_at_once_and_then_by_the_second():
+    bucket = Bucket(3, 0.5)
+    assert [bucket.take(100.0) for _ in range(4)] == [True, True, True, False]
+    assert not bucket.take(101.0) and bucket.take(102.0) and not bucket.take(102.0)
+    bucket.give_back()
+    assert bucket.take(102.0) and not bucket.take(102.0)
+    assert [bucket.take(1e6) for _ in range(4)] == [True, True, True, False]
