@@ -79,8 +79,7 @@ class Door(NamedTuple):
     def is_own(self, origin: str, host: str) -> bool:
         """Whether a page of this origin is the server's own, by a request to this host and port."""
         scheme = "https" if self.certificate else "http"
-        public = urlsplit(self.public_url)
-        return origin in (f"{scheme}://{host}", public.netloc and f"{public.scheme}://{public.netloc}")
+        return bool(origin) and origin.lower() in (f"{scheme}://{host}".lower(), self.public_url.rstrip("/").lower())
 
 
 HERE = Door()  # on this machine alone

@@ -16,7 +16,8 @@ EVERYWHERE = Door("0.0.0.0", public_url="https://fl.example.org/")
 @pytest.mark.parametrize(
     ("door", "own", "others"),
     [
-        (HERE, ["127.0.0.1", "localhost", "LOCALHOST", "::1"], ["example.org", "192.168.0.7", "", "127.0.0.1.example.org"]),
+        (HERE, ["127.0.0.1", "localhost", "LOCALHOST", "::1"],
+         ["example.org", "192.168.0.7", "", "127.0.0.1.example.org"]),
         (EVERYWHERE, ["127.0.0.1", "192.168.0.7", "fl.example.org", "fe80::1", socket.gethostname()],
          ["example.org", "evil.fl.example.org", "192.168.0.7.example.org"]),
         (Door("class.local"), ["class.local", "10.0.0.1"], ["other.local"]),
