@@ -24,6 +24,7 @@ import pathlib
 import platform
 import re
 import secrets
+import ssl
 import struct
 import sys
 import threading
@@ -108,9 +109,7 @@ _COMMA_NUMBER, _POINT_NUMBER = (
 )
 
 
-def load_examples(
-    path: str, description: Mapping[str, Any], key: str = ""
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def load_examples(path: str, description: Mapping[str, Any], key: str = "") -> tuple[np.ndarray, ...]:
     """(train_x, train_y, test_x, test_y) of a file: x float32 (examples, *input_shape), preprocessed; y int32.
 
     A fifth is held out for tests, drawn by the key of the client. Raises JoinError: the run cannot train on them.
@@ -257,8 +256,7 @@ def _encode_categories(cells: Cells, column: Mapping[str, Any]) -> np.ndarray:
         )
     places = {text: places.get(text, usual) for text in set(cells.texts)}
     found = np.where(cells.missing, usual, [places[text] for text in cells.texts])
-    is_index = column["kind"] == "index"
-    encoded = found[:, np.newaxis] if is_index else found[:, np.newaxis] == np.arange(len(values))
+    encoded = found[:, np.newaxis] if column["kind"] == "index" else found[:, np.newaxis] == np.arange(len(values))
     return encoded.astype(np.float32)
 
 
@@ -610,7 +608,7 @@ class Client:
                     continue
                 self._welcome, reason = {}, "the connection was lost"
                 try:
-                    async with session.ws_connect(self._options.url, **limits) as ws:
+                    async with session.ws_connect(self._options.url, ssl=self._options.tls, **limits) as ws:
                         if await self._converse(ws, seconds):
                             return 0
                     heard = time.monotonic()
@@ -619,7 +617,7 @@ class Client:
                     if error.status < 500:
                         raise JoinError(f"{place}: {reason}") from None
                 except (asyncio.TimeoutError, aiohttp.ClientError, OSError) as error:  # noqa: UP041
-                    reason = "no live run answers there" + ("; http, not https?" if "SSL:" in str(error) else "")
+                    reason = "no live run answers there" + "; http, or --certificate?" * ("SSL:" in str(error))
                 if self._welcome:
                     wait, heard, is_said = 0.2, time.monotonic(), False
                 if hours and not hours.plan(datetime.datetime.now())[0]:
@@ -842,6 +840,7 @@ _FLAGS = (
     ("hours", "", "times of the day at which it trains, such as 22-6"),
     ("home", "", "folder of its key, training file and personal weights; empty: one of its own in your home folder"),
     ("give_up_after_s", 600.0, "seconds that it tries on without a server [600]"),
+    ("certificate", "", "PEM file of the server's certificate, where this machine does not trust it by itself"),
     ("seat_key", "", argparse.SUPPRESS),
 )
 
@@ -854,8 +853,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.add_argument(f"--{name}", type=type(default), default=default, help=text)
     options = parser.parse_args(argv)
     options.address, _, options.token = options.address.partition("#")
-    place = r"(?:(http|ws)(s?)://)?((?:[^/\s?#@:]+|\[[\da-f:.]+])(?::(\d{1,9}))?)/?"
-    found = re.fullmatch(place, options.address)
+    found = re.fullmatch(r"(?:(http|ws)(s?)://)?((?:[^/\s?#@:]+|\[[\da-f:.]+])(?::(\d{1,9}))?)/?", options.address)
     is_place = found and (found[1] or found[4]) and int(found[4] or 1) < 2**16 and len(options.token) <= 200
     for is_wrong, text in (
         (not is_place, f"{options.address}: expected a link that the server prints, as http://127.0.0.1:8700/#<token>"),
@@ -869,12 +867,14 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     options.url = f"ws{found[2] or ''}://{found[3]}/ws"
     try:
         options.hours = Hours.parse(options.hours) if options.hours else None
+        options.tls = ssl.create_default_context(cafile=options.certificate or None)
     except ValueError as error:
         raise JoinError(f"--hours={options.hours}: {error}") from None
+    except OSError:
+        raise JoinError(f"--certificate={options.certificate}: expected a PEM file of a certificate") from None
     if not options.home:  # with other data it is another client
         whose = "\n".join([options.url, options.token, options.data and os.path.abspath(options.data)])
-        name = hashlib.sha256(whose.encode()).hexdigest()[:16]
-        options.home = os.path.join(os.path.expanduser("~"), ".federated_suite", name)
+        options.home = os.path.expanduser(f"~/.federated_suite/{hashlib.sha256(whose.encode()).hexdigest()[:16]}")
     options.name = options.name[:60] or f"python on {platform.system() or 'a machine'}"
     return options
 

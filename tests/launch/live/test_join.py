@@ -447,3 +447,9 @@ def test_the_file_stands_alone():
     names |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     allowed = {"numpy", "aiohttp", "ai_edge_litert"}
     assert {name.split(".")[0] for name in names} - allowed <= {*sys.stdlib_module_names}
+
+
+def test_a_certificate_that_is_none_is_a_line(tmp_path, capsys):
+    for path in (tmp_path, tmp_path / "none.pem", pathlib.Path(__file__)):
+        assert join.main(["https://host/#a", f"--certificate={path}"]) == 2
+        assert capsys.readouterr().out == f"error: --certificate={path}: expected a PEM file of a certificate\n"
