@@ -69,10 +69,9 @@ def serve(*arguments, simulates=False):
     clients = []
 
     def open_transport(*_):
-        tokens = [link.partition("#")[2] for link in session._links.find_free()]
-        clients.extend(
-            TrainingClient(transport, key).join(token=token) for key, token in zip("ab", tokens, strict=True)
-        )
+        links = session._links.find_free() or [""] * 2  # who has a seat needs none
+        for key, link in zip("ab", links, strict=True):
+            clients.append(TrainingClient(transport, key).join(token=link.partition("#")[2]))
         return transport
 
     config, flags, given = parse_request(arguments)
