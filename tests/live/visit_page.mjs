@@ -62,6 +62,15 @@ async function visit(page) {
   await new Promise((resolve) => setTimeout(resolve, 2000));
   await devTools.send("Page.setWebLifecycleState", { state: "active" });
 
+  tell("have it out of sight"); // which a browser without a window never has
+  await page.evaluate(() => {
+    Object.defineProperty(document, "hidden", { get: () => true, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+    delete document.hidden;
+    document.dispatchEvent(new Event("visibilitychange"));
+  });
+  check(await page.isVisible("#hidden-note"), "it does not say that it was out of sight");
+
   tell("stop, and come back");
   await tabTo(page, "stop");
   await page.keyboard.press("Enter");
