@@ -431,6 +431,7 @@ class Session:
         self._status = Status(
             *(lambda content: self._transport.show(content), say, self._offer.name, os.path.relpath(self._folder.path)),
             *(self._config.rounds, isinstance(self._config.algorithm, SynchronousConfig), self._find_link),
+            self._roster.is_shared,
         )
         self._network = LiveNetwork(
             *(self._transport, self._roster, self._flags.away_after_s, load_part, self._description),

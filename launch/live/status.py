@@ -16,7 +16,7 @@ The JSON, whose times are seconds since 1970:
   asked, answered: how many were asked since all had answered, and of these are not busy any more.
   history: rows of `Round`; of many rounds every second, fourth, ..., and the last.
   totals: sums over all rounds, `TOTALS`.
-  invite: link of the next free seat, its QR code, and how many seats are free.
+  invite: link of the next free seat, its QR code, how many seats are free, and whether it is for all.
   notices: what did not count, and why; the last ones.
   report, commands: when it is over, the run's page, and what to type.
 """
@@ -162,6 +162,7 @@ class Status:
       rounds: of the run.
       waits: whether its rounds wait for answers.
       find_link: the link of the next free seat; None if there is none.
+      is_shared: whether that link is for all.
       clock: seconds since 1970.
     """
 
@@ -174,10 +175,12 @@ class Status:
         rounds: int,
         waits: bool = True,
         find_link: Callable[[], str | None] = lambda: None,
+        is_shared: bool = False,
         clock: Callable[[], float] = time.time,
     ):
         self._show, self._say, self._find_link, self._clock = show, say, find_link, clock
         self._facts: dict[str, Any] = {"name": name, "folder": folder, "state": WAITING, "round": 0, "rounds": rounds}
+        self._is_shared = is_shared
         self._facts |= {"waits": waits, "needed": 1, "started": round(clock(), 3)}
         self._seats: list[Seat] = []
         self._asked: list[float | None] = []  # when each was asked what it works on
@@ -317,10 +320,10 @@ class Status:
     def _invite(self) -> dict[str, Any]:
         link = self._find_link()
         if link is None:
-            return {"link": None, "qr": None, "free": 0}
+            return {"link": None, "qr": None, "free": 0, "shared": self._is_shared}
         if self._code is None or self._code[0] != link:
             self._code = link, draw_code(link)
-        return {"link": link, "qr": self._code[1], "free": self._states[FREE]}
+        return {"link": link, "qr": self._code[1], "free": self._states[FREE], "shared": self._is_shared}
 
     def _tell_who_moved(self) -> None:
         """Says who came and left since this was last said; of many how many."""

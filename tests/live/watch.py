@@ -1,7 +1,7 @@
 """Watches a live run by the organiser's page in $BROWSER: `.venv/bin/python tests/live/watch.py [<pictures>]`.
 
-Three clients of this process answer without training: one at once, one of whose answers takes seconds, one with numbers
-that are not finite; the last two are named as scripts. `watch.mjs` opens the page, says a line when it has seen
+Three clients of this process answer without training: one at once, one of whose answers takes seconds, one at first with
+numbers that are not finite; the last two are named as scripts. `watch.mjs` opens the page, says a line when it has seen
 something, and is told by a line when to go on. Meanwhile the server is killed and started again. What the page showed
 must be what the run's tables say. `make test-web` calls it for each browser.
 """
@@ -26,6 +26,7 @@ from launch.runs.round_table import read_round_table  # noqa: E402
 
 ROUNDS, LIMIT_S = 12, 240.0
 SLOW_ANSWER, SLOW_S = 3, 6.0  # which answer of the slow client takes so long
+NUM_WRONG = 4  # answers that are not finite; a client is not heard for ever that sends no others
 NAMES = ("Ann", "<img src=x onerror=hacked=1>", "<script>hacked=1</script>")
 FLAGS = (
     *("--algo=fedavg", "--dataset=digits", "--num_clients=3", "--model=logistic_regression", f"--rounds={ROUNDS}"),
@@ -67,7 +68,7 @@ class Client:
     async def _answer(self, ws, task):
         self._num_answers += 1
         await asyncio.sleep(SLOW_S if (self._index, self._num_answers) == (1, SLOW_ANSWER) else 0.4)
-        scale = np.nan if self._index == 2 else 0.01
+        scale = np.nan if self._index == 2 and self._num_answers <= NUM_WRONG else 0.01
         names = [name for name in task.arrays if name.startswith("weight_")]
         deltas = {name: scale * self._draw.normal(size=task.arrays[name].shape).astype(np.float32) for name in names}
         header = {name: task.header[name] for name in ("run", "number", "client", "file", "task")}

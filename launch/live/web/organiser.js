@@ -125,7 +125,7 @@ function showRound() {
   const best = history.reduce((most, each) => (each.accuracy > (most?.accuracy ?? -1) ? each : most), null);
   const parts = [];
   if (last && last.loss !== null) parts.push(`loss ${last.loss.toPrecision(3)}`);
-  if (best?.accuracy > last?.accuracy) parts.push(`best ${formatShare(best.accuracy)} in round ${best.round}`);
+  if (best?.accuracy > last?.accuracy) parts.push(`best ${formatShare(best.accuracy)}`);
   write("loss", last ? parts.join(", ") : "after the first round");
   document.title = state === "waiting" ? `${status.here} here, waiting` : `Round ${running} of ${rounds}, ${shown}`;
   if (Date.now() - saidAt > SAID_EVERY_MS || state !== document.body.dataset.said) {
@@ -163,7 +163,7 @@ function showBytes() {
 }
 
 function showInvite() {
-  const { link, qr, free } = status.invite;
+  const { link, qr, free, shared } = status.invite;
   const isOpen = Boolean(link) && status.state !== "over";
   find("invite").hidden = !isOpen;
   if (!isOpen) {
@@ -173,6 +173,7 @@ function showInvite() {
   for (const id of ["code", "large-code"]) drawCode(find(id), qr);
   for (const id of ["link", "large-link"]) write(id, link);
   write("free", `(${formatCount(free, "seat")} free)`);
+  find("use").hidden = shared || free < 2;
   find("copy").hidden = !navigator.clipboard;
 }
 

@@ -167,7 +167,7 @@ def test_seats_get_other_numbers_when_those_left_free_fall_away(watched):
     watched.link = None
     seen = watched.look()
     assert [each["name"] for each in seen["seats"]] == ["Bob"] and seen["here"] == 1
-    assert seen["invite"] == {"link": None, "qr": None, "free": 0}
+    assert seen["invite"] == {"link": None, "qr": None, "free": 0, "shared": False}
 
 
 def test_the_end_is_shown_at_once(watched):
