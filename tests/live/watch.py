@@ -1,9 +1,9 @@
 """Watches a live run by the organiser's page in $BROWSER: `.venv/bin/python tests/live/watch.py [<pictures>]`.
 
-Three clients of this process answer without training: one at once, one of whose answers takes seconds, one at first with
-numbers that are not finite; the last two are named as scripts. `watch.mjs` opens the page, says a line when it has seen
-something, and is told by a line when to go on. Meanwhile the server is killed and started again. What the page showed
-must be what the run's tables say. `make test-web` calls it for each browser.
+Three clients of this process answer without training: one at once, one of whose answers takes seconds, and one at first
+with numbers that are not finite; the last two are named as scripts. `watch.mjs` opens the page, says a line when it has
+seen something, and is told by a line when to go on. Meanwhile the server is killed and started again. What the page
+showed must be what the run's tables say. `make test-web` calls it for each browser.
 """
 
 import asyncio
