@@ -11,7 +11,9 @@ export function findLowContrast(page) {
 function find(least) {
   const parse = (color) => (color.match(/[\d.]+/g) ?? []).map(Number);
   const measure = ([r, g, b]) => {
-    const [red, green, blue] = [r, g, b].map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+    const [red, green, blue] = [r, g, b].map((part) =>
+      part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4,
+    );
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
   };
   const findBackground = (element) => {

@@ -69,7 +69,14 @@ async function play(script) {
     return socket;
   };
   const store = new Store("test", null);
-  const client = new Client({ url: "", token: "token", store, load: async () => TRAINER, tell: (what) => told.push(what), openSocket });
+  const client = new Client({
+    url: "",
+    token: "token",
+    store,
+    load: async () => TRAINER,
+    tell: (what) => told.push(what),
+    openSocket,
+  });
   client.sleep = async () => {
     if (number >= script.length) client.isStopped = true;
   };

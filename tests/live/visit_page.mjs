@@ -40,7 +40,11 @@ async function tabTo(page, id) {
 }
 
 async function waitForAnswer(page) {
-  await page.waitForFunction(() => /waiting for the others/.test(document.querySelector("#round").textContent), null, LONG);
+  await page.waitForFunction(
+    () => /waiting for the others/.test(document.querySelector("#round").textContent),
+    null,
+    LONG,
+  );
 }
 
 async function visit(page) {
@@ -82,7 +86,11 @@ async function visit(page) {
   await waitForAnswer(page);
 
   console.log("held");
-  await page.waitForFunction(() => /connection is lost/.test(document.querySelector("#status").textContent), null, LONG);
+  await page.waitForFunction(
+    () => /connection is lost/.test(document.querySelector("#status").textContent),
+    null,
+    LONG,
+  );
   tell("the server is away");
   await waitFor(page, "over"); // it comes back by itself
   const end = await readEnd(page);

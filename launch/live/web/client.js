@@ -8,13 +8,20 @@ import { sha256 } from "./sha256.js";
 const [FIRST_WAIT_S, LONGEST_WAIT_S] = [0.2, 5]; // between two attempts to connect
 const GIVE_UP_AFTER_S = 600;
 const NAMED = ["run", "number", "client", "file", "task"]; // what an answer repeats of its task
-const FAILED = Symbol("failed");
 
 export class Client {
   // `load` makes a Trainer of the bytes of a file. `tell(what, details)` hears what happens:
   // connected, lost {seconds}, welcome {...}, started {type, round, steps}, step {...}, answered {...}, done {text}.
   // `openSocket` and `now`, in seconds, are the browser's.
-  constructor({ url, token, store, load, tell, openSocket = (address) => new WebSocket(address), now = () => performance.now() / 1000 }) {
+  constructor({
+    url,
+    token,
+    store,
+    load,
+    tell,
+    openSocket = (address) => new WebSocket(address),
+    now = () => performance.now() / 1000,
+  }) {
     Object.assign(this, { url, token, store, load, tell, openSocket, now });
     this.welcome = null;
     this.examples = null; // {trainX, trainY, testX, testY}
@@ -40,7 +47,8 @@ export class Client {
     const header = await opening;
     socket.onclose = null;
     socket.close();
-    if (header.type !== "description") throw new JoinError(header.reason ?? "the server does not say what examples it wants");
+    if (header.type !== "description")
+      throw new JoinError(header.reason ?? "the server does not say what examples it wants");
     return header.description;
   }
 
@@ -56,7 +64,8 @@ export class Client {
       const ending = await this.converse();
       if (ending) return ending;
       if (this.welcome) wait = FIRST_WAIT_S;
-      if (this.now() - this.heard >= GIVE_UP_AFTER_S) throw new JoinError(`no live run has answered for ${GIVE_UP_AFTER_S / 60} minutes`);
+      if (this.now() - this.heard >= GIVE_UP_AFTER_S)
+        throw new JoinError(`no live run has answered for ${GIVE_UP_AFTER_S / 60} minutes`);
       this.tell("lost", { seconds: wait });
       await this.sleep(wait);
       if (this.isStopped) return "stopped";
@@ -91,7 +100,7 @@ export class Client {
   async findKey() {
     let key = await this.store.get("key");
     if (!/^[0-9a-f]{64}$/.test(key ?? "")) {
-      key = Array.from(crypto.getRandomValues(new Uint8Array(32)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+      key = drawKey();
       await this.store.set("key", key);
     }
     return key;
@@ -117,8 +126,9 @@ export class Client {
       return this.isStopped ? "stopped" : "";
     }
     let [doing, ending, failure] = [Promise.resolve(), "", null];
-    this[FAILED] = (error) => {
-      failure ??= error instanceof JoinError ? error : new JoinError(`the task cannot be done here: ${error.message ?? error}`);
+    this.fail = (error) => {
+      failure ??=
+        error instanceof JoinError ? error : new JoinError(`the task cannot be done here: ${error.message ?? error}`);
       this.endWorks(() => true);
       if (socket.readyState === 1) this.send(socket, { type: "leave", reason: "stopped" });
       socket.close();
@@ -126,15 +136,17 @@ export class Client {
     const closed = new Promise((resolve) => (socket.onclose = resolve));
     socket.onerror = null;
     socket.onmessage = ({ data }) => {
-      doing = doing.then(async () => {
-        if (failure || ending) return;
-        if (await this.take(socket, this.open(data))) ending = "done";
-      }).catch(this[FAILED]);
+      doing = doing
+        .then(async () => {
+          if (failure || ending) return;
+          if (await this.take(socket, this.open(data))) ending = "done";
+        })
+        .catch(this.fail);
     };
     try {
       await this.join(socket);
     } catch (error) {
-      this[FAILED](error);
+      this.fail(error);
     }
     await closed;
     await doing;
@@ -144,8 +156,10 @@ export class Client {
   }
 
   open(data) {
-    if (!(data instanceof ArrayBuffer)) throw new JoinError("the server sent text, and no message of live rounds; is the address right?");
-    if (data.byteLength > MOST_BYTES) throw new JoinError(`the server sent more than ${MOST_BYTES >> 20} MB at once, and no more is taken`);
+    if (!(data instanceof ArrayBuffer))
+      throw new JoinError("the server sent text, and no message of live rounds; is the address right?");
+    if (data.byteLength > MOST_BYTES)
+      throw new JoinError(`the server sent more than ${MOST_BYTES >> 20} MB at once, and no more is taken`);
     this.bytes.down += data.byteLength;
     return unpack(data);
   }
@@ -159,8 +173,21 @@ export class Client {
 
   async join(socket) {
     const [numTrain, numTest] = this.columns ? [this.examples.trainY.length, this.examples.testY.length] : [0, 0];
-    const header = { type: "join", protocol: VERSION, token: this.token, key: await this.findKey(), name: this.name, kind: "browser" };
-    await this.send(socket, { ...header, num_train: numTrain, num_test: numTest, columns: this.columns, round_most_examples: null });
+    const header = {
+      type: "join",
+      protocol: VERSION,
+      token: this.token,
+      key: await this.findKey(),
+      name: this.name,
+      kind: "browser",
+    };
+    await this.send(socket, {
+      ...header,
+      num_train: numTrain,
+      num_test: numTest,
+      columns: this.columns,
+      round_most_examples: null,
+    });
     this.tell("connected", {});
   }
 
@@ -194,7 +221,8 @@ export class Client {
 
   checkWelcome(header) {
     if (header.deals && this.columns) throw new JoinError("this run deals the examples itself; load this page again");
-    if (!header.deals && !this.columns) throw new JoinError("this run deals no examples; load this page again, and bring yours");
+    if (!header.deals && !this.columns)
+      throw new JoinError("this run deals no examples; load this page again, and bring yours");
     if (!(header.file_bytes > 0 && header.file_bytes <= MOST_BYTES)) {
       throw new JoinError(`a training file of ${header.file_bytes} bytes, at most ${MOST_BYTES} are taken`);
     }
@@ -204,15 +232,19 @@ export class Client {
 
   async useFile(content) {
     const digest = sha256(content);
-    if (!this.fetched.has(digest)) throw new JoinError("the server sent a training file that is not the one it told of");
+    if (!this.fetched.has(digest))
+      throw new JoinError("the server sent a training file that is not the one it told of");
     const trainer = await this.load(content);
     const told = new Map(this.welcome.weights.map(([name, shape]) => [name, String(shape)]));
-    const isSame = told.size === trainer.shapes.size && [...trainer.shapes].every(([name, shape]) => told.get(name) === String(shape));
+    const isSame =
+      told.size === trainer.shapes.size &&
+      [...trainer.shapes].every(([name, shape]) => told.get(name) === String(shape));
     if (!isSame || String(trainer.inputShape) !== String(this.welcome.input_shape)) {
       throw new JoinError("the server sent a training file of other weights or inputs than it told of");
     }
     this.trainers.set(digest, trainer);
-    for (const name of await this.store.list("file/")) if (!this.trainers.has(name.slice(5))) await this.store.remove(name);
+    for (const name of await this.store.list("file/"))
+      if (!this.trainers.has(name.slice(5))) await this.store.remove(name);
     await this.store.set(`file/${digest}`, content);
   }
 
@@ -229,9 +261,15 @@ export class Client {
       const trainer = this.trainers.get(task.header.file);
       if (!trainer || !this.examples) continue;
       this.tasks.delete(isTrain);
-      const sent = this.welcome.weights.filter(([name]) => task.arrays.has(name)).map(([name]) => [name, task.arrays.get(name)]);
+      const sent = this.welcome.weights
+        .filter(([name]) => task.arrays.has(name))
+        .map(([name]) => [name, task.arrays.get(name)]);
       if (sent.length) {
-        this.weights = { digest: sha256(...sent.map(([, { data }]) => data)), arrays: new Map(sent), round: task.header.round };
+        this.weights = {
+          digest: sha256(...sent.map(([, { data }]) => data)),
+          arrays: new Map(sent),
+          round: task.header.round,
+        };
       } else if (task.header.digest !== this.weights.digest) {
         await this.send(socket, { type: "fetch", what: "weights", task: task.header.task }); // it comes again
         continue;
@@ -259,14 +297,25 @@ export class Client {
     const begun = this.now();
     try {
       if (work.isStopped) return;
-      this.tell("started", { type: task.header.type, round: task.header.round ?? this.welcome?.round, steps: task.header.steps ?? 0 });
+      this.tell("started", {
+        type: task.header.type,
+        round: task.header.round ?? this.welcome?.round,
+        steps: task.header.steps ?? 0,
+      });
       const [header, arrays, details] = await this.perform(task, work);
       const names = NAMED.filter((name) => name in task.header).map((name) => [name, task.header[name]]);
       const isOpen = socket.readyState === 1;
       const bytes = isOpen ? await this.send(socket, { ...header, ...Object.fromEntries(names) }, arrays) : 0;
-      this.tell("answered", { type: header.type, isSent: isOpen, bytes, seconds: this.now() - begun, round: task.header.round, ...details });
+      this.tell("answered", {
+        type: header.type,
+        isSent: isOpen,
+        bytes,
+        seconds: this.now() - begun,
+        round: task.header.round,
+        ...details,
+      });
     } catch (error) {
-      if (!(error instanceof Stopped)) this[FAILED](error);
+      if (!(error instanceof Stopped)) this.fail(error);
     }
   }
 
@@ -292,7 +341,8 @@ export class Client {
       return [{ type: "tuned", before, after }, new Map(), { before, after }];
     }
     const kept = await this.store.get("answer");
-    if (kept?.digest === work.digest) return [{ type: "answer", ...kept.header }, kept.arrays, { ...kept.header, isAgain: true }];
+    if (kept?.digest === work.digest)
+      return [{ type: "answer", ...kept.header }, kept.arrays, { ...kept.header, isAgain: true }];
     const { header, arrays } = await trainer.train(task, this.examples, work, onStep);
     await this.store.set("answer", { digest: work.digest, header, arrays });
     return [{ type: "answer", ...header }, arrays, header];
@@ -323,7 +373,9 @@ export class Client {
   }
 
   measureOwn() {
-    return this.useModel(({ trainer, weights }) => trainer.measure(weights, this.examples.testX, this.examples.testY, {}));
+    return this.useModel(({ trainer, weights }) =>
+      trainer.measure(weights, this.examples.testX, this.examples.testY, {}),
+    );
   }
 
   infer(x) {
@@ -334,13 +386,32 @@ export class Client {
   }
 }
 
+// 64 hex digits.
+function drawKey() {
+  const bytes = crypto.getRandomValues(new Uint8Array(32));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 function readPart(arrays) {
   const [trainX, trainY, testX, testY] = ["train_x", "train_y", "test_x", "test_y"].map((name) => arrays.get(name));
-  for (const [x, y] of [[trainX, trainY], [testX, testY]]) {
-    const isPair = x?.data instanceof Float32Array && y?.data instanceof Int32Array && y.shape.length === 1 && x.shape[0] === y.shape[0];
+  for (const [x, y] of [
+    [trainX, trainY],
+    [testX, testY],
+  ]) {
+    const isPair =
+      x?.data instanceof Float32Array &&
+      y?.data instanceof Int32Array &&
+      y.shape.length === 1 &&
+      x.shape[0] === y.shape[0];
     if (!isPair) throw new JoinError("the server sent examples that are none");
   }
-  return { trainX: trainX.data, trainY: trainY.data, testX: testX.data, testY: testY.data, shape: trainX.shape.slice(1) };
+  return {
+    trainX: trainX.data,
+    trainY: trainY.data,
+    testX: testX.data,
+    testY: testY.data,
+    shape: trainX.shape.slice(1),
+  };
 }
 
 // Throws a JoinError unless the run's file takes them. An axis of size 1 more or less is no other shape.

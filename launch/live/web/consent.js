@@ -1,16 +1,18 @@
-// What a person is told before anything is joined. `about` is what the server says of its run. Knows nothing of the page.
+// What a person is told before anything is joined. `about` is what the server says of its run.
 
 import { formatBytes } from "./maths.js";
 
 export function describeAsked(about, isKept) {
   const { rounds, deals, runtimeBytes, fileBytes, modelBytes, examples, deadlineS } = about;
+  const model = formatBytes(modelBytes);
   const count = examples[0] === examples[1] ? examples[0] : `${examples[0]} to ${examples[1]}`;
   const lines = [
     `Once, ${formatBytes(runtimeBytes + fileBytes)} are loaded: the program that trains, and the model.`,
-    `In each of ${rounds} ${rounds === 1 ? "round" : "rounds"} about ${formatBytes(modelBytes)} come and ${formatBytes(modelBytes)} go, ` +
+    `In each of ${rounds} ${rounds === 1 ? "round" : "rounds"} about ${model} come and ${model} go, ` +
       `${formatBytes(2 * rounds * modelBytes)} in all.`,
     deals ? `It trains on ${count} examples that the server gives it.` : "It trains on examples that you choose.",
-    `A round may take ${formatSeconds(deadlineS)} at most. The first ones show how long it takes here; then the page says how long is left.`,
+    `A round may take ${formatSeconds(deadlineS)} at most. The first ones show how long it takes here; ` +
+      "then the page says how long is left.",
     "A core of this device works meanwhile, and the screen stays on: plug it in, if the run is long.",
   ];
   return isKept ? lines : [...lines, "This browser keeps nothing, so leave this page open until the end."];
@@ -18,7 +20,8 @@ export function describeAsked(about, isKept) {
 
 export function describeLeaving({ modelBytes }) {
   return [
-    `What training has changed of the model: ${formatBytes(modelBytes)} of numbers a round. They can tell something of the examples.`,
+    `What training has changed of the model: ${formatBytes(modelBytes)} of numbers a round. ` +
+      "They can tell something of the examples.",
     "How many examples it has, their mean loss, and the seconds that training took.",
     "The name below, that it is a browser, and a random key by which the server knows it again.",
   ];
@@ -39,8 +42,19 @@ export function isOpenNetwork({ protocol, hostname }) {
 // Such as "Firefox on Android", which is suggested as a name.
 export function nameBrowser(agent) {
   const find = (names) => names.find(([pattern]) => pattern.test(agent))?.[1];
-  const browser = find([[/Edg/, "Edge"], [/Firefox/, "Firefox"], [/Chrome|CriOS/, "Chrome"], [/Safari/, "Safari"]]);
-  const system = find([[/Android/, "Android"], [/iPhone|iPad/, "iOS"], [/Windows/, "Windows"], [/Mac/, "macOS"], [/Linux/, "Linux"]]);
+  const browser = find([
+    [/Edg/, "Edge"],
+    [/Firefox/, "Firefox"],
+    [/Chrome|CriOS/, "Chrome"],
+    [/Safari/, "Safari"],
+  ]);
+  const system = find([
+    [/Android/, "Android"],
+    [/iPhone|iPad/, "iOS"],
+    [/Windows/, "Windows"],
+    [/Mac/, "macOS"],
+    [/Linux/, "Linux"],
+  ]);
   return [browser ?? "browser", system].filter(Boolean).join(" on ");
 }
 

@@ -36,7 +36,10 @@ worker.onmessage = ({ data: { id, result, failed, tell, details } }) => {
 };
 worker.onerror = (event) => {
   event.preventDefault();
-  pause(`This browser cannot run the page: ${event.message || "its scripts did not load"}. Take a newer one, or load the page again.`);
+  pause(
+    `This browser cannot run the page: ${event.message || "its scripts did not load"}. ` +
+      "Take a newer one, or load the page again.",
+  );
 };
 
 function say(text) {
@@ -120,7 +123,11 @@ async function showWays() {
 async function agree() {
   page.agree.disabled = true;
   try {
-    const agreed = { at: new Date().toISOString(), name: page.name.value.trim() || nameBrowser(navigator.userAgent), own: null };
+    const agreed = {
+      at: new Date().toISOString(),
+      name: page.name.value.trim() || nameBrowser(navigator.userAgent),
+      own: null,
+    };
     if (state.way) {
       const own = { examples: await state.way.read(state.key), columns: state.about.columns };
       await ask("agree", { agreed: page.keep.checked ? { ...agreed, own } : null });
@@ -169,13 +176,14 @@ async function showEnd() {
   state.runs = false;
   keepAwake(false);
   const { rounds, sentBytes } = progress.summarize();
-  page.summary.textContent = `${sentence(state.end)} Since it was last loaded, this page trained in ${rounds} and sent ${sentBytes}.`;
+  const done = `Since it was last loaded, this page trained in ${rounds} and sent ${sentBytes}.`;
+  page.summary.textContent = `${sentence(state.end)} ${done}`;
   say("The run is over.");
   show("over");
   const sums = await ask("measure");
   if (sums?.num) {
-    page.tested.textContent =
-      `The last model that came here is right on ${sums.correct} of ${sums.num} examples that this device was given and did not train on.`;
+    const found = `The last model that came here is right on ${sums.correct} of ${sums.num} examples`;
+    page.tested.textContent = `${found} of this device that it was not trained on.`;
   }
   const image = state.about.image ?? state.description?.image;
   if (sums && image?.channels === 1) showTrial(image);
@@ -197,7 +205,10 @@ function showTrial(image) {
     const stored = board.read();
     const logits = stored && (await ask("infer", { x: preprocess(stored, scale, offset) }));
     if (turn !== newest) return;
-    showAnswer(page, logits ? [{ file: { format: "this model" }, logits, times: [] }] : [], { answers: "classes", labels });
+    showAnswer(page, logits ? [{ file: { format: "this model" }, logits, times: [] }] : [], {
+      answers: "classes",
+      labels,
+    });
   });
   page.clear.addEventListener("click", () => board.clear());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => board.draw());
@@ -213,7 +224,10 @@ async function forget() {
 page.agree.addEventListener("click", agree);
 page.stop.addEventListener("click", () => ask("stop"));
 page.back.addEventListener("click", () => {
-  if (state.agreed) ask("agree", { agreed: { ...state.agreed, own: page.keep.checked ? state.agreed.own : null } }).then(() => takePart(state.agreed));
+  if (state.agreed)
+    ask("agree", { agreed: { ...state.agreed, own: page.keep.checked ? state.agreed.own : null } }).then(() =>
+      takePart(state.agreed),
+    );
   else location.reload();
 });
 page.forget.addEventListener("click", async () => {

@@ -114,12 +114,18 @@ export class Progress {
       return `${x.toFixed(1)},${(height - edge - ((height - 2 * edge) * loss) / (most || 1)).toFixed(1)}`;
     });
     this.page.curve.firstElementChild.setAttribute("points", points.join(" "));
-    this.page.curve.setAttribute("aria-label", `Training loss by round, the last one ${formatNumber(this.losses.at(-1))}`);
+    this.page.curve.setAttribute(
+      "aria-label",
+      `Training loss by round, the last one ${formatNumber(this.losses.at(-1))}`,
+    );
     this.page.curve.removeAttribute("hidden");
   }
 
   summarize() {
     this.page.rounds.value = this.numRounds;
-    return { rounds: this.numTrained === 1 ? "1 round" : `${this.numTrained} rounds`, sentBytes: formatBytes(this.bytes.up) };
+    return {
+      rounds: this.numTrained === 1 ? "1 round" : `${this.numTrained} rounds`,
+      sentBytes: formatBytes(this.bytes.up),
+    };
   }
 }

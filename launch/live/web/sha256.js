@@ -11,7 +11,9 @@ export function sha256(...parts) {
   const block = new Uint8Array(64);
   let [filled, total] = [0, 0];
   for (const part of parts) {
-    const bytes = ArrayBuffer.isView(part) ? new Uint8Array(part.buffer, part.byteOffset, part.byteLength) : new Uint8Array(part);
+    const bytes = ArrayBuffer.isView(part)
+      ? new Uint8Array(part.buffer, part.byteOffset, part.byteLength)
+      : new Uint8Array(part);
     total += bytes.length;
     let place = 0;
     if (filled) {
@@ -86,5 +88,8 @@ function makeConstants() {
     for (let bit = 1n << 36n; bit; bit >>= 1n) if ((root + bit) ** BigInt(power) <= wanted) root += bit;
     return Number(root & 0xffffffffn);
   };
-  return [primes.slice(0, 8).map((prime) => fraction(prime, 2)), Int32Array.from(primes, (prime) => fraction(prime, 3) | 0)];
+  return [
+    primes.slice(0, 8).map((prime) => fraction(prime, 2)),
+    Int32Array.from(primes, (prime) => fraction(prime, 3) | 0),
+  ];
 }

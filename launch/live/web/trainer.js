@@ -44,13 +44,15 @@ export class Trainer {
   // Throws a JoinError unless the weights and orders of a task are such as the file takes.
   check({ header, arrays }, numExamples) {
     const names = [...arrays.keys()].filter((name) => name !== "order");
-    const isWeight = (name) => arrays.get(name).data instanceof Float32Array && String(arrays.get(name).shape) === String(this.shapes.get(name));
+    const isWeight = (name) =>
+      arrays.get(name).data instanceof Float32Array && String(arrays.get(name).shape) === String(this.shapes.get(name));
     let isFine = names.length === this.shapes.size && names.every(isWeight);
     if (header.type !== "evaluate" && isFine) {
       const { data, shape } = arrays.get("order") ?? { data: null, shape: [] };
       const perEpoch = Math.ceil(numExamples / this.batchSize);
       isFine = data instanceof Uint16Array || data instanceof Uint32Array;
-      isFine &&= shape.length === 2 && shape[1] === numExamples && numExamples > 0 && data.every((row) => row < numExamples);
+      isFine &&=
+        shape.length === 2 && shape[1] === numExamples && numExamples > 0 && data.every((row) => row < numExamples);
       isFine &&= Number.isInteger(header.steps) && header.steps >= 0 && header.steps <= shape[0] * perEpoch;
       isFine &&= header.batch_size === this.batchSize && Number.isFinite(header.learning_rate);
     }
