@@ -7,7 +7,7 @@
 #   make docs           the site of docs/ in build/docs, by .venv-docs; a minute at first
 # Check
 #   make test           lint, format and quick tests, a process a core; ARGS="-n 0 -k cohort" for some of them in one
-#   make test-slow      the longer tests
+#   make test-slow      the longer tests, an hour or more; ARGS="-n 2 --dist loadfile" in two processes
 #   make test-tff       the tests of TFF's own worker, and those of rounds again, which it runs here
 #   make test-same-bytes REVISION=HEAD~1
 #                       small settings of every algorithm at that revision and here have the same bytes: 20 to 30
