@@ -22,10 +22,11 @@ SPARE_OF_ADDRESS = 64  # beyond one for each seat: a class may have one address
 MOST_ADDRESSES = 4096  # of which refusals are counted
 OTHER_FILES = 256  # that the server has open beside connections
 # What is counted.
-TOO_MANY, TOO_MANY_OF_ADDRESS, TOO_SLOW, TOO_LARGE, TOO_OFTEN, TOO_TALKATIVE = (
+TOO_MANY, TOO_MANY_OF_ADDRESS, TOO_SLOW, TOO_LARGE, TOO_OFTEN, TOO_TALKATIVE, MALFORMED = (
     *("more connections than there may be at once", "more connections than one address may have"),
     *("connections that took too long to say what they want", "connections that sent much before they had a seat"),
     *("first messages of an address that was refused too often", "clients that sent too many messages"),
+    "requests that are no HTTP",
 )
 
 

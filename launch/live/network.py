@@ -28,7 +28,7 @@ from launch.live.transport import Received, Transport
 from tff_algos.client.local_training import count_examples_trained
 from tff_algos.rounds.network import ANSWERED, JOINED, LEFT, REJECTED, TICK_S, Happening, Task
 
-MOST_NOTICES = 200  # lines that are kept for who runs the server
+MOST_NOTICES = 200  # different lines that are kept for who runs the server
 MOST_FETCHED = 16  # files and parts by a connection; a client needs three
 
 # What is asked beside rounds, and the message that answers it.
@@ -77,7 +77,7 @@ class LiveNetwork:
         self._floor = 0  # ticks of the run before which nothing more happens
         self._counts = collections.Counter[str]()
         self._timings: list[Answer] = []
-        self._notices = collections.deque[str](maxlen=MOST_NOTICES)
+        self._notices = collections.Counter[str]()
         self._replies = dict[int, tuple[Sums, ...]]()
         self._offer: Offer | None = None
         self._files = dict[str, bytes]()  # that were offered, by SHA-256: the message, which all get
@@ -254,7 +254,7 @@ class LiveNetwork:
     def take_notices(self) -> list[str]:
         """Lines for who runs the server, on answers that did not count and clients without a seat."""
         self._note(*self._conduct.take_lines())
-        taken = list(self._notices)
+        taken = [line + f" ({count:,} times)" * (count > 1) for line, count in self._notices.items()]
         self._notices.clear()
         return taken
 
@@ -559,9 +559,11 @@ class LiveNetwork:
         self._see(client)
 
     def _note(self, *lines: str) -> None:
-        self._notices.extend(lines)
-        for line in lines if self._status is not None else ():
-            self._status.note(line)
+        for line in lines:
+            if line in self._notices or len(self._notices) < MOST_NOTICES:
+                self._notices[line] += 1
+            if self._status is not None:
+                self._status.note(line)
 
     def _see(self, *clients: int) -> None:
         """Tells who watches how it is with clients."""

@@ -8,6 +8,7 @@ import asyncio
 import collections
 import contextlib
 import itertools
+import logging
 import queue
 import socket
 import threading
@@ -16,9 +17,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from aiohttp import WSCloseCode, WSMsgType, web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from launch.live.door import HERE, Door
-from launch.live.guard import TOO_TALKATIVE, Bucket, Guard, raise_open_files
+from launch.live.guard import MALFORMED, TOO_TALKATIVE, Bucket, Guard, raise_open_files
 from launch.live.ports import WAITING, listen
 from launch.live.served import ServedFile, secure
 from launch.live.watching import Watching
@@ -235,6 +237,8 @@ class WebSocketTransport:
             lingering_time=0.0, max_headers=MOST_HEADERS,
         )  # fmt: skip
         await runner.setup()
+        logger, counting = logging.getLogger("aiohttp.server"), _Counting(self._guard)
+        logger.addFilter(counting)
         server = await self._loop.create_server(
             *(self._guard.wrap(runner.server),), sock=listening, ssl=self._tls, backlog=WAITING,
             ssl_handshake_timeout=TLS_S if self._tls else None,
@@ -250,6 +254,7 @@ class WebSocketTransport:
                     await asyncio.sleep(0.01)
         server.close()
         await runner.cleanup()
+        logger.removeFilter(counting)
 
     def _put(self, number: int, content: bytes | None) -> None:
         if (connection := self._connections.get(number)) is None or number in self._closed:
@@ -315,6 +320,20 @@ class WebSocketTransport:
             del self._connections[number]
             self._closed.discard(number)
         return ws
+
+
+class _Counting(logging.Filter):
+    """Counts requests that are no HTTP, of which else a traceback would be said."""
+
+    def __init__(self, guard: Guard):
+        super().__init__()
+        self._guard = guard
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        is_malformed = bool(record.exc_info) and isinstance(record.exc_info[1], HttpProcessingError)
+        if is_malformed:
+            self._guard.counts[MALFORMED] += 1
+        return not is_malformed
 
 
 async def _secure(_: web.Request, response: web.StreamResponse) -> None:

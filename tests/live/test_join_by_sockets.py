@@ -12,9 +12,11 @@ import socket
 
 import numpy as np
 import pytest
+from certificates import make_certificate
 from small_formats import make_spec
 
 from launch.live import join
+from launch.live.door import Door
 from launch.live.messages import pack, unpack
 
 aiohttp = pytest.importorskip("aiohttp")
@@ -128,15 +130,15 @@ EXAMPLES = draw()
 class Server:
     """Listens on a port of 127.0.0.1; its connections come one after another."""
 
-    def __init__(self, port=0):
-        self.port, self._came = port, asyncio.Queue()
+    def __init__(self, port=0, tls=None):
+        self.port, self._tls, self._came = port, tls, asyncio.Queue()
 
     async def __aenter__(self):
         app = web.Application()
         app.router.add_get("/ws", self._take)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port, ssl_context=self._tls)
         await site.start()
         self.port = site._server.sockets[0].getsockname()[1]
         return self
@@ -157,9 +159,9 @@ class Server:
 
 
 @contextlib.asynccontextmanager
-async def start(port, home, *arguments, path="/#a_token-1"):
+async def start(port, home, *arguments, path="/#a_token-1", scheme="http"):
     """The client, which is ended when the test is."""
-    command = [PYTHON, ROOT / "launch/live/join.py", f"http://127.0.0.1:{port}{path}", f"--home={home}", *arguments]
+    command = [PYTHON, ROOT / "launch/live/join.py", f"{scheme}://127.0.0.1:{port}{path}", f"--home={home}", *arguments]
     pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     client = await asyncio.create_subprocess_exec(*command, **pipes, env=environment)
@@ -468,6 +470,20 @@ async def test_nobody_there_is_said_once_and_tried_again(tmp_path):
         async with Server(port) as server:
             one = await server.meet()
             await one.hear("join")
+            await one.dismiss(client)
+
+
+@live
+async def test_a_certificate_is_one_that_the_machine_trusts_or_that_is_named(tmp_path):
+    certificate, key = make_certificate(tmp_path)
+    async with Server(tls=Door("", certificate, key).open_tls()) as server:
+        async with start(server.port, tmp_path / "a", "--give_up_after_s=0.1", scheme="https") as client:
+            code, lines = await end(client)
+            assert code == 2 and "no live run answers there; http, or --certificate?" in lines[0]
+        named = f"--certificate={certificate}"
+        async with start(server.port, tmp_path / "b", named, scheme="https") as client:
+            one = await server.meet()
+            await one.enrol()
             await one.dismiss(client)
 
 

@@ -224,6 +224,17 @@ def test_slow_headers_end_their_connection(monkeypatch):
         assert transport.take_refused() == {guard.TOO_SLOW: 1}
 
 
+def test_what_is_no_http_is_counted_and_nothing_else_is_said_of_it(caplog):
+    many = b"".join(b"x%d: 1\r\n" % number for number in range(module.MOST_HEADERS + 1))
+    with listen() as transport:
+        for line in (b"GET \\..\\x HTTP/1.1\r\n", b"GET / HTTP/9\r\n", b"GET / HTTP/1.1\r\n" + many):
+            with socket.create_connection(("127.0.0.1", transport.port)) as plain:
+                plain.settimeout(PATIENCE_S)
+                plain.sendall(line + b"\r\n")
+                assert plain.recv(12) == b"HTTP/1.0 400"
+        assert transport.take_refused() == {guard.MALFORMED: 3} and not caplog.records
+
+
 def test_who_sends_too_many_messages_is_closed(monkeypatch):
     monkeypatch.setattr(module, "MOST_MESSAGES", 3)
     monkeypatch.setattr(module, "MESSAGES_PER_S", 0.0)

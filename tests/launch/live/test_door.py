@@ -5,8 +5,9 @@ import socket
 import pytest
 from certificates import make_certificate
 
+from launch.live import guard
 from launch.live.door import HERE, Door
-from launch.live.guard import Bucket
+from launch.live.guard import Bucket, raise_open_files
 from launch.live.ports import listen
 from tff_algos.settings.config_fields import ConfigError
 
@@ -91,3 +92,21 @@ def test_a_bucket_lets_through_some_at_once_and_then_by_the_second():
     bucket.give_back()
     assert bucket.take(102.0) and not bucket.take(102.0)
     assert [bucket.take(1e6) for _ in range(4)] == [True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("limits", "wanted", "expected", "is_set"),
+    [
+        ((1024, 20_000), 5000, 5000, 5000 + guard.OTHER_FILES),
+        ((1024, 4096), 5000, 4096 - guard.OTHER_FILES, 4096),
+        ((1024, -1), 5000, 5000, 5000 + guard.OTHER_FILES),
+        ((1024, 4096), 100, 100, None),
+        ((-1, -1), 10**6, 10**6, None),
+    ],
+)
+def test_the_limit_of_open_files_is_raised_as_far_as_it_may(monkeypatch, limits, wanted, expected, is_set):
+    found = []
+    monkeypatch.setattr(guard.resource, "getrlimit", lambda what: limits)
+    monkeypatch.setattr(guard.resource, "setrlimit", lambda what, given: found.append(given))
+    assert raise_open_files(wanted) == expected
+    assert found == ([(is_set, limits[1])] if is_set else [])
