@@ -69,9 +69,7 @@ def open_asked(
     Raises:
       RuntimeError: a process ended.
     """
-    # What a killed program still writes there does not matter.
-    temporary = tempfile.TemporaryDirectory(prefix="peer_", ignore_cleanup_errors=True)
-    with temporary as folder, socket.socket(socket.AF_UNIX) as listener:
+    with tempfile.TemporaryDirectory(prefix="peer_") as folder, socket.socket(socket.AF_UNIX) as listener:
         listener.bind(os.path.join(folder, "orders"))
         listener.listen(num_processes)
         path = os.path.join(folder, "arrays.npz")
@@ -82,7 +80,6 @@ def open_asked(
         settings = {
             "socket": listener.getsockname(),
             "arrays": path,
-            "folder": folder,
             "scale": data.format.preprocessing.scale,
             "offset": data.format.preprocessing.offset,
             "batch_size": config.batch_size,

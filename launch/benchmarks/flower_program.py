@@ -5,6 +5,8 @@ on, in PyTorch's channels-last layout, and local Adam is fused into one call. Ho
 """
 
 import functools
+import os
+import traceback
 
 import torch
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
@@ -46,7 +48,7 @@ def train(message, context):
 
 
 def main(settings):
-    """Trains until the socket closes. `settings` are those of `asked_program.open_asked`, and `num_workers`."""
+    """Trains until the socket closes. `settings` are those of `asked_program.open_asked` and of `flower_simulation`."""
     channel = open_orders(settings["socket"])
     torch.manual_seed(settings["seed"])
     users, test_set, module = prepare(settings["arrays"], settings["scale"], settings["offset"])
@@ -69,6 +71,11 @@ def main(settings):
         )
 
     workers = settings["num_workers"]
-    cluster = {"num_cpus": workers, "_node_ip_address": "127.0.0.1", "_temp_dir": f"{settings['folder']}/ray"}
+    cluster = {"num_cpus": workers, "_node_ip_address": "127.0.0.1", "_temp_dir": settings["ray_folder"]}
     backend = {"client_resources": {"num_cpus": 1}, "init_args": cluster}
-    run_simulation(server_app, client_app, num_supernodes=len(users), backend_config=backend)
+    try:
+        run_simulation(server_app, client_app, num_supernodes=len(users), backend_config=backend)
+    finally:
+        # Without its backend the ServerApp would wait for answers for ever, in a thread of this program.
+        traceback.print_exc()
+        os._exit(1)

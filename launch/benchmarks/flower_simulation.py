@@ -5,8 +5,10 @@ core, all on this machine's loopback. A round is timed from the order to the ans
 """
 
 import contextlib
+import functools
 import json
 import pathlib
+import tempfile
 from collections.abc import Callable, Iterator
 
 from datasets.federated_data import FederatedData
@@ -37,11 +39,17 @@ def open_rounds(workload: Workload, folder: str) -> Iterator[Callable[[], None]]
 @contextlib.contextmanager
 def open_processes(config: RunConfig, data: FederatedData) -> Iterator[Processes]:
     """Starts Flower on a federation, as `open_asked` does, and ends it with the block."""
-    with open_asked("flower", config, data, build_command, 1, ENVIRONMENT) as processes:
-        yield processes
+    # Not below TMPDIR: the paths of sockets are short, and Ray puts 66 characters after its folder. What its processes
+    # still write when they are killed does not matter.
+    temporary = tempfile.TemporaryDirectory(prefix="ray_", dir="/tmp", ignore_cleanup_errors=True)
+    with temporary as ray_folder:
+        # Ray lets everybody into its own folder, and only this user gets into that around it.
+        command = functools.partial(build_command, f"{ray_folder}/r")
+        with open_asked("flower", config, data, command, 1, ENVIRONMENT) as processes:
+            yield processes
 
 
-def build_command(settings: dict) -> list[str]:
+def build_command(ray_folder: str, settings: dict) -> list[str]:
     """The command of the program."""
-    python = str(FLOWER_ENVIRONMENT / "bin" / "python")
-    return [python, "-c", PROGRAM, json.dumps({**settings, "num_workers": count_cores()})]
+    python, own = str(FLOWER_ENVIRONMENT / "bin" / "python"), {"num_workers": count_cores(), "ray_folder": ray_folder}
+    return [python, "-c", PROGRAM, json.dumps({**settings, **own})]
