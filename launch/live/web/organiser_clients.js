@@ -5,7 +5,7 @@ import { formatDuration } from "./organiser_words.js";
 const MOST_ROWS = 60;
 const SLOW_S = 2; // that one is waited for until it is called slow
 const DOT = 16; // pixels to a side, in the units of the picture
-const STATES = { training: "training", here: "here", away: "away", free: "free seat" };
+const STATES = { training: "training", here: "here", away: "away", free: "free" };
 const SVG = "http://www.w3.org/2000/svg";
 
 const rows = new Map(); // by seat: {element, cells}
@@ -64,7 +64,7 @@ function fillRow(seat, isSlow, nowS) {
 
 function showDots(seats) {
   const svg = document.getElementById("dots");
-  const columns = Math.ceil(Math.sqrt(seats.length * (innerWidth > 900 ? 2.5 : 0.8)));
+  const columns = Math.ceil(Math.sqrt(seats.length * (innerWidth > 900 ? 5 : 0.8)));
   const layout = `0 0 ${columns * DOT} ${Math.ceil(seats.length / columns) * DOT}`;
   if (dots.length !== seats.length || svg.getAttribute("viewBox") !== layout) {
     dots = seats.map((_, i) => makeDot((i % columns) * DOT, Math.floor(i / columns) * DOT));
