@@ -128,13 +128,13 @@ def check_validation(request: Request) -> Request:
       FlagError: settings that `launch.train` would refuse.
       DatasetError: the data cannot be read, or give no client an example to validate on.
     """
-    # It was looked at when the search began.
+    tasks = [build_task(request, 0, {}, request.seeds[0])] if request.is_adaptive else build_tasks(request).values()
+    # The data were looked at when the search began.
     if request.folder.exists() and request.objective:
         return request
     from launch.training.federation import load_federated_data
     from launch.training.run_needs import check_needs
 
-    tasks = [build_task(request, 0, {}, request.seeds[0])] if request.is_adaptive else build_tasks(request).values()
     config = next(iter(tasks)).config
     check_needs(config)
     data = load_federated_data(config)

@@ -421,3 +421,14 @@ def test_the_searches_of_papers_can_be_run(name, monkeypatch):
         # The order hangs on how flags are called.
         is_whole = len(trials) == compute_grid_size(request.space)
         assert sorted(found, key=str) == sorted(drawn, key=str) if is_whole else found == drawn
+
+
+def test_a_wrong_flag_of_searches_that_go_on_is_told_before_the_first_of_them(tmp_path, capsys):
+    """Their folders are there, so that their data are not looked at again."""
+    given = ["--algo=fedavg,ditto", "--search=learning_rate=0.01|0.1", f"--runs_dir={tmp_path}"]
+    given.append("--objective=client_validation_accuracy")
+    for request in parse_requests(given):
+        request.folder.mkdir()
+    assert tune.main([*given, "--validation_fraction=0"]) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and "trials are scored on validation examples" in told.err
