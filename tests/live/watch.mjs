@@ -68,6 +68,11 @@ say({ ...shown, problems: find() });
 await page.waitForSelector("#trouble:not([hidden])", LIMIT);
 say(await read("trouble"));
 await lines.next();
+await page.waitForFunction(() => document.body.dataset.state === "waiting", null, LIMIT);
+say({
+  ...(await read("here", "expected", "round")),
+  hasCurve: await page.evaluate(() => document.querySelector("#curve .end") !== null),
+});
 
 await page.waitForSelector("[data-state=over]", LIMIT);
 await page.waitForFunction(() => document.querySelector("#curve polyline"), null, LIMIT);

@@ -37,15 +37,16 @@ FLAGS = (
 class Client:
     """A client that answers every task by an update drawn at random, or by one that is not finite."""
 
-    def __init__(self, index, link):
-        self._index, self._num_answers = index, 0
+    def __init__(self, index, link, gate):
+        self._index, self._gate, self._num_answers = index, gate, 0
         base, _, self._token = link.partition("#")
         self._address = re.sub("^http", "ws", base.rstrip("/")) + "/ws"
         self._draw = np.random.default_rng(index)
 
     async def run(self):
-        """Until the run is over; through times without a server."""
+        """Until the run is over; through times without a server. It connects while the gate is open."""
         while True:
+            await self._gate.wait()
             with contextlib.suppress(aiohttp.ClientError, OSError):
                 async with aiohttp.ClientSession() as session, session.ws_connect(self._address, max_msg_size=0) as ws:
                     if await self._take_part(ws):
@@ -110,6 +111,8 @@ class Viewer:
 
 async def watch(folder, shots):
     logs = folder / "first.log", folder / "second.log"
+    gate = asyncio.Event()
+    gate.set()
     processes, clients = [await serve(logs[0], *FLAGS, "--run_dir=run")], []
     try:
         [link] = await find(logs[0], r"watch +(\S+)")
@@ -119,18 +122,23 @@ async def watch(folder, shots):
         pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
         processes.append(await asyncio.create_subprocess_exec(*command, cwd=ROOT, **pipes))
         viewer = Viewer(processes[-1])
-        clients.append(asyncio.create_task(Client(0, links[0]).run()))
+        clients.append(asyncio.create_task(Client(0, links[0], gate).run()))
         check_waiting(await viewer.see())
         for index in (1, 2):
             await asyncio.sleep(0.5)  # so that each takes its seat
-            clients.append(asyncio.create_task(Client(index, links[index]).run()))
+            clients.append(asyncio.create_task(Client(index, links[index], gate).run()))
         check_running(await viewer.see())
+        gate.clear()
         processes[0].kill()
         await processes[0].wait()
         lost = await viewer.see()
         assert re.fullmatch(r"Connection to the server lost; shows round (\d+)\. Trying again …", lost["trouble"]), lost
         processes.append(await serve(logs[1], "--resume", "--run_dir=run"))
         viewer.go_on()
+        back = await viewer.see()
+        assert (back["here"], back["expected"]) == ("0", "1 more client has to come"), back
+        assert int(back["round"]) >= 2 and back["hasCurve"], "the rounds that were done are there again"
+        gate.set()
         check_over(await viewer.see(), folder / "run")
         async with asyncio.timeout(LIMIT_S):
             assert [await process.wait() for process in processes[1:]] == [0, 0], logs[1].read_text()

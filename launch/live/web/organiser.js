@@ -6,7 +6,7 @@ import { drawCurve } from "./organiser_curve.js";
 import { formatBytes, formatCount, formatDuration, formatShare } from "./organiser_words.js";
 
 const FIRST_PAUSE_MS = 1000; // before it tries to connect again; doubled each time
-const LONGEST_PAUSE_MS = 10_000;
+const LONGEST_PAUSE_MS = 3000; // a run that goes on may be short
 const SAID_EVERY_MS = 10_000; // rounds may be shorter than what a screen reader says of them
 const MOST_NAMED = 6;
 const KEPT = "organiser's token";
