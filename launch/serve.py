@@ -1,8 +1,8 @@
 """`python -m launch.serve --algo=fedavg` trains with clients that answer over the network; `--help` lists the flags.
 
 It takes the flags of `launch.train`, prints a link, waits for clients, and deals each its part of the data set; with
---own_data they bring their own. The run folder is like any other. It listens on 127.0.0.1 alone. `--resume --run_dir=
-<folder>` goes on with a run; its clients come back by themselves.
+--own_data they bring their own. The run folder is like any other. It listens on 127.0.0.1 alone, unless
+--host says otherwise. `--resume --run_dir=<folder>` goes on with a run; its clients come back by themselves.
 
 Exit codes: 0 done, 1 the run failed, 2 the request was wrong, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 """
@@ -30,7 +30,7 @@ USAGE = f"""\
 {PROGRAM} --algo=<algorithm> [--flag=value ...] [--flag of train ...]
 Trains with clients that take part over the network: python launch/live/join.py <link>"""
 # Of its own flags, those that --help shows.
-COMMON = ("port", "start_with", "own_data", "round_deadline_s", "least_answers", "evaluate_on")
+COMMON = ("host", "port", "start_with", "own_data", "round_deadline_s", "least_answers", "evaluate_on")
 OF_TRAIN = "The flags of launch.train go with it; python -m launch.train --help shows those that people use."
 
 

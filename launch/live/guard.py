@@ -16,7 +16,8 @@ from typing import Any
 HEADER_S = 10.0  # in which a request must be there
 ANSWER_S = 120.0  # in which files must be fetched
 MOST_EARLY_BYTES = 2**16  # of one that is not admitted: requests and a first message have a few thousand
-MOST_REFUSED, REFUSED_PER_S = 100, 5.0  # first messages of an address that were of no use
+# First messages of an address that were of no use, or wait to be looked at: beyond one for each seat, and a second.
+SPARE_REFUSED, REFUSED_PER_S = 100, 5.0
 SPARE_CONNECTIONS = 256  # beyond two for each seat: pages that are fetched, and strangers
 SPARE_OF_ADDRESS = 64  # beyond one for each seat: a class may have one address
 MOST_ADDRESSES = 4096  # of which refusals are counted
@@ -69,6 +70,7 @@ class Guard:
 
     def __init__(self, num_seats: int, most_open: int):
         self._most_open, self._most_of_address = most_open, num_seats + SPARE_OF_ADDRESS
+        self._most_refused = num_seats + SPARE_REFUSED
         self._silent, self._spoken = dict[_Guarded, None](), dict[_Guarded, None]()  # not admitted, oldest first
         self._num_open, self._of_address = 0, collections.Counter[str]()
         self._refused = dict[str, Bucket]()
@@ -85,7 +87,7 @@ class Guard:
     def hear(self, transport: Any) -> bool:
         """The first message is there; whether it may be looked at."""
         guarded = _find(transport)
-        bucket = self._refused.setdefault(guarded.address, Bucket(MOST_REFUSED, REFUSED_PER_S))
+        bucket = self._refused.setdefault(guarded.address, Bucket(self._most_refused, REFUSED_PER_S))
         if len(self._refused) > MOST_ADDRESSES:
             del self._refused[next(iter(self._refused))]
         if not bucket.take(guarded.loop.time()):

@@ -36,8 +36,8 @@ PATIENCE_S = 60  # of a busy machine; nothing waits so long
 
 
 @contextlib.contextmanager
-def listen(most_bytes=1000, most_connections=4, files=None, port=0, watch_token=""):
-    transport = WebSocketTransport(port, most_bytes, most_connections, files, watch_token)
+def listen(most_bytes=1000, most_connections=4, files=None, port=0, watch_token="", num_seats=0):
+    transport = WebSocketTransport(port, most_bytes, most_connections, files, watch_token, num_seats=num_seats)
     transport.start()
     try:
         yield transport
@@ -212,6 +212,27 @@ def test_before_a_seat_little_is_read_and_then_as_much_as_a_message_may_have():
         transport.admit(first.connection)
         transport.send(first.connection, b"welcome")
         assert client.result(PATIENCE_S) == aiohttp.WSMsgType.BINARY
+
+
+def test_an_address_that_is_refused_too_often_is_not_heard_for_a_while(monkeypatch):
+    monkeypatch.setattr(guard, "SPARE_REFUSED", 2)
+    monkeypatch.setattr(guard, "REFUSED_PER_S", 0.0)
+
+    async def greet(port):
+        async with connect(port) as ws:
+            await ws.send_bytes(b"x")
+            return (await ws.receive()).data
+
+    with listen(num_seats=1) as transport:
+        for answer, admits in ((b"welcome", True), *3 * [(b"no", False)]):
+            client = run_client(greet(transport.port))
+            connection = take(transport).connection
+            if admits:
+                transport.admit(connection)
+            transport.close(connection, answer)
+            assert client.result(PATIENCE_S) == answer and take(transport).content is None
+        assert run_client(greet(transport.port)).result(PATIENCE_S) == aiohttp.WSCloseCode.TRY_AGAIN_LATER
+        assert transport.take_refused() == {guard.TOO_OFTEN: 1}
 
 
 def test_slow_headers_end_their_connection(monkeypatch):
