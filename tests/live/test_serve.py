@@ -11,6 +11,7 @@ import time
 import urllib.request
 
 import pytest
+from certificates import make_certificate
 
 from launch.live.links import read_links
 from launch.runs.round_table import read_round_table
@@ -84,6 +85,24 @@ def test_a_run_goes_on_after_its_server_was_killed_and_its_clients_come_back(tmp
     read_round_table(tmp_path / "run" / "traffic.csv", 12)
     processes.append(start(tmp_path / "third.log", *serve, "--resume", "--run_dir=run"))
     assert processes[-1].wait(LIMIT_S) == 0  # a run that is over waits for nobody
+
+
+def test_by_a_shared_link_over_https_clients_train(tmp_path, live_python, processes):
+    """The link has another name than the address on which the server listens."""
+    files = make_certificate(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        base = f"https://localhost:{free.getsockname()[1]}"
+    flags = f"--port={base.rpartition(':')[2]}", f"--public_url={base}", "--link=shared", "--rounds=3"
+    tls = f"--tls_certificate={files[0]}", f"--tls_key={files[1]}"
+    serve = sys.executable, "-m", "launch.serve", *FLAGS, *flags, *tls, "--run_dir=run"
+    processes.append(start(tmp_path / "server.log", *serve))
+    link = wait_for(tmp_path / "server.log", r"link +(\S+)")[1]
+    assert link.startswith(f"{base}/#") and read_links(tmp_path / "run/links.txt")["everybody"] == link
+    for name in "ab":
+        command = live_python, str(ROOT / "launch/live/join.py"), link, f"--certificate={files[0]}"
+        processes.append(start(tmp_path / f"{name}.log", *command, f"--home={tmp_path / name}"))
+    assert [process.wait(LIMIT_S) for process in processes] == [0, 0, 0], (tmp_path / "server.log").read_text()
+    assert "http is not private" not in (tmp_path / "server.log").read_text()
 
 
 def test_killed_here_and_there_a_run_has_each_round_once_and_the_weights_of_its_replay(live_python):
