@@ -373,9 +373,10 @@ export class Client {
   }
 
   measureOwn() {
-    return this.useModel(({ trainer, weights }) =>
-      trainer.measure(weights, this.examples.testX, this.examples.testY, {}),
-    );
+    const isTuned = this.personal !== null;
+    return this.useModel(async ({ trainer, weights }) => {
+      return { isTuned, ...(await trainer.measure(weights, this.examples.testX, this.examples.testY, {})) };
+    });
   }
 
   infer(x) {

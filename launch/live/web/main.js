@@ -182,7 +182,8 @@ async function showEnd() {
   show("over");
   const sums = await ask("measure");
   if (sums?.num) {
-    const found = `The last model that came here is right on ${sums.correct} of ${sums.num} examples`;
+    const model = sums.isTuned ? "The model that was tuned here" : "The last model that came here";
+    const found = `${model} is right on ${sums.correct} of ${sums.num} examples`;
     page.tested.textContent = `${found} of this device that it was not trained on.`;
   }
   const image = state.about.image ?? state.description?.image;
