@@ -3,7 +3,7 @@
 // {link, table: file, refused: file}. Says a line of JSON on each. See own_examples.py.
 
 import { readFileSync } from "node:fs";
-import { findOverflow, launch, openPage, SIZES, takeShot } from "../web/open_page.mjs";
+import { findOverflow, isFirefox, launch, openPage, SIZES, takeShot } from "../web/open_page.mjs";
 
 const LIMIT = { timeout: 240_000 };
 // Points of a line through each digit, shares of the drawing area.
@@ -28,7 +28,7 @@ process.exit(0);
 
 async function takePart(step, place) {
   const origin = new URL(step.link).origin;
-  const options = { viewport: SIZES.phone, colorScheme: place % 2 ? "dark" : "light" };
+  const options = { viewport: SIZES.phone, colorScheme: place % 2 ? "dark" : "light", hasTouch: !isFirefox };
   const { page, problems } = await openPage(browser, step.link, options);
   await page.goto(step.link);
   await page.waitForSelector("#way-place :first-child", LIMIT);
@@ -51,17 +51,17 @@ async function bringDrawings(page, { draw }) {
   const seen = { asked: [], before: await page.locator("#agree").isDisabled() };
   const area = page.locator(".drawing-area");
   const count = () => page.locator(".picture").count();
+  const finger = isFirefox ? null : await page.context().newCDPSession(page);
   for (let i = 0; i < draw - 1; i++) {
     const asked = await page.locator(".asked strong").textContent();
     seen.asked.push(asked);
     await area.scrollIntoViewIfNeeded();
     const { x, y, width, height } = await area.boundingBox();
     const points = DIGITS[asked].map(([right, down]) => [x + width * (right + 0.01 * (i % 4)), y + height * (down + 0.01 * (i % 3))]);
-    await page.mouse.move(...points[0]);
-    await page.mouse.down();
-    for (const point of points.slice(1)) await page.mouse.move(...point, { steps: 3 });
-    await page.mouse.up();
-    await page.getByRole("button", { name: "Keep" }).click();
+    await (finger ? drawByTouch(finger, points) : drawByMouse(page, points));
+    const keep = page.getByRole("button", { name: "Keep" });
+    await (finger ? keep.tap() : keep.click());
+    await page.waitForFunction((number) => document.querySelectorAll(".picture").length === number, i + 1, LIMIT);
   }
   await area.focus();
   for (const key of ["ArrowUp", "Space", "ArrowDown", "ArrowDown", "ArrowDown", "Space", "Enter"]) await page.keyboard.press(key);
@@ -72,6 +72,21 @@ async function bringDrawings(page, { draw }) {
   seen.focused = await page.evaluate(() => document.activeElement.className);
   await page.getByRole("button", { name: "Undo" }).click();
   return seen;
+}
+
+async function drawByMouse(page, points) {
+  await page.mouse.move(...points[0]);
+  await page.mouse.down();
+  for (const point of points.slice(1)) await page.mouse.move(...point, { steps: 3 });
+  await page.mouse.up();
+}
+
+// As quick as no finger is; a tap that follows must count all the same.
+async function drawByTouch(finger, points) {
+  const send = (type, touchPoints) => finger.send("Input.dispatchTouchEvent", { type, touchPoints });
+  await send("touchStart", [{ x: points[0][0], y: points[0][1] }]);
+  for (const [x, y] of points.slice(1)) await send("touchMove", [{ x, y }]);
+  await send("touchEnd", []);
 }
 
 async function bringPictures(page, { pictures }) {

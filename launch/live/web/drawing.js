@@ -55,6 +55,8 @@ class Drawing {
     keep.addEventListener("click", () => this.keep());
     undo.addEventListener("click", () => this.undo());
     clear.addEventListener("click", () => this.board.clear());
+    // Else a quick stroke counts as a throw of the page, and Chromium takes the tap on Keep after it for its end.
+    this.canvas.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
     this.canvas.addEventListener("keydown", (event) => {
       if (event.key !== "Enter") return;
       event.preventDefault();
