@@ -55,11 +55,14 @@ def run_live(flags, factor, folder):
     def forge(deltas):
         return {name: array * array.dtype.type(factor) for name, array in deltas.items()}
 
-    keys = [f"{index:02x}" for index in range(NUM_CLIENTS)]
-    for index, key in enumerate(keys):
-        TrainingClient(transport, key, forge if index < NUM_ATTACKERS else lambda deltas: deltas).join()
+    def open_transport(*_):
+        for index, link in enumerate(session._links.find_free()):
+            kind = forge if index < NUM_ATTACKERS else lambda deltas: deltas
+            TrainingClient(transport, f"{index:02x}", kind).join(token=link.partition("#")[2])
+        return transport
+
     config, serve_flags, given = parse_request([*FLAGS, *flags, f"--run_dir={folder}"])
-    with Session(serve_flags, given, lambda *_: transport) as session:
+    with Session(serve_flags, given, open_transport) as session:
         run_training(config, session)
     return tuple(read_rows(folder / f"{name}.csv") for name in ("metrics", "traffic"))
 

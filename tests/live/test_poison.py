@@ -1,8 +1,11 @@
 """A short form of `poison.py`: what two attackers among ten do in a few rounds, and who withstands them."""
 
-import pytest
-from poison import measure
+import pathlib
+import runpy
 
+import pytest
+
+measure = runpy.run_path(str(pathlib.Path(__file__).with_name("poison.py")))["measure"]
 ROUNDS = 6
 pytestmark = pytest.mark.slow
 

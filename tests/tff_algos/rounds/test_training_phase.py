@@ -124,7 +124,8 @@ def test_a_round_of_nobody_changes_nothing(tff_runtime, phase, blank):
 def test_a_private_round_of_nobody_is_noise_alone(tff_runtime, blank):
     """What is known of private sums needs rounds in which nobody was drawn, with clients that keep something, too."""
     accounting = Accounting(1e-5, 10, 1, "bernoulli")
-    phase = make_phase(PrivateAggregator(UpdatePrivacyConfig(epsilon=2.0), accounting, SeededNoise(1), noise_multiplier=1.0))
+    config = UpdatePrivacyConfig(epsilon=2.0)
+    phase = make_phase(PrivateAggregator(config, accounting, SeededNoise(1), noise_multiplier=1.0))
     outcome = phase.run(MODELS, [], 1, phase.aggregator.initialize(1), 1, blank=blank)
     assert outcome.aggregate.has_update.all() and np.any(outcome.aggregate.update[0])
     assert outcome.aggregate.metrics["num_clipped"] == 0
