@@ -2,7 +2,7 @@
 // [<folder of pictures>]`. See watch.py.
 
 import { createInterface } from "node:readline";
-import { findOverflow, launch, openPage, takeShot } from "../web/open_page.mjs";
+import { findOverflow, isFirefox, launch, openPage, takeShot } from "../web/open_page.mjs";
 
 const LIMIT = { timeout: 120_000 };
 const WIDE = { width: 1920, height: 1080 };
@@ -59,6 +59,11 @@ const shown = {
   sizes,
 };
 await takeShot(page, shots, "organiser_running");
+if (!isFirefox) {
+  await page.emulateMedia({ colorScheme: "dark" }); // which Firefox does by a preference alone
+  shown.faint.push(...(await page.evaluate(findFaint)));
+  await page.emulateMedia({ colorScheme: "light" });
+}
 await page.setViewportSize(PHONE);
 shown.overflow.push(...(await findOverflow(page, PHONE)));
 await takeShot(page, shots, "organiser_running_phone");
