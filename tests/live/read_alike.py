@@ -12,9 +12,9 @@ import csv
 import gzip
 import io
 import json
-import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,6 +29,8 @@ from datasets.formats.csv import FORMAT as CSV
 from launch.live import join
 from launch.live.description import describe_table
 
+LAUNCH = pathlib.Path(__file__).resolve().parents[2] / "launch"
+MODULES = LAUNCH / "tflite" / "web", LAUNCH / "live" / "web"  # of equal names the last ones
 NUM_DESCRIPTIONS, TABLES_EACH, NUM_TEXTS, NUM_PICTURES = 70, 9, 500, 60
 HIDDEN = "\t\n\r\x00\x1c\x1f \x7f\x85\xa0\xad\u200b\u2028\u3000\ufeff\U000e0001\\'\""
 NAMES = ("age", "weight", "colour", "smokes", "city", "Größe", "dose, mg", 'a "b"', "x", "blood pressure", "id")
@@ -45,6 +47,18 @@ _ODD = (
     "|1,2,3|1.2,3|007|1e5|\u0661\u0662\u066b\u0665|infinite|INF|+|1e+3|1E-3|340282346638528859811704183484516925440"
 )
 ODD_NUMBERS = (*_ODD.split("|"), "5 kg", "1 000", "1\u00a0000")
+# Numbers of examples, and the key of the client who holds some out.
+PARTS = ((1, "a"), (4, "a"), (5, "a"), (14, "b"), (100, "c"), (100, "c"), (100, "d"))
+# The path of a picture, the classes, and the place of its own, or a line.
+PLACES = (
+    ("all/3/a.png", ["3", "4"], 0),
+    ("3/a.png", ["2", "3"], 1),
+    ("all/ Cat/a.png", ["dog", "cat"], 1),
+    ("all/cat/a.png", ["Cat", "cat"], 1),
+    ("all/CAT/a.png", ["Cat", "cat"], "the run has no class 'CAT'; did you mean cat?"),
+    ("all/zebra/a.png", ["cat"], "the run has no class 'zebra'"),
+    ("a.png", ["cat"], "the run has no class ''"),
+)
 # Files that no drawing would find; the description is that of PEOPLE.
 PEOPLE = "age,colour,smokes,label\n30,red,yes,no\n41.5,green,no,yes\n7,red,true,no\n1e2,blue,0,yes\n"
 ODD_FILES = (
@@ -293,6 +307,24 @@ def compare_pictures(pictures: list[dict], found: list[list[float]]) -> str:
     return f"pictures: pixels differ by {differences.max()}" if differences.max() > 1 else ""
 
 
+def check_parts(found: list[dict]) -> str:
+    """A line if what is held out is no fifth, not drawn by the key alone, or out of order; "" else."""
+    for (number, _), part in zip(PARTS, found, strict=True):
+        train, test = part["trainY"], part["testY"]
+        is_split = sorted(train + test) == list(range(number)) and len(test) == number // 5
+        is_split &= train == sorted(train) and test == sorted(test)
+        rows = [value for row in train for value in (2 * row, 2 * row + 1)]
+        if not is_split or part["trainX"] != rows:
+            return f"of {number} examples {part}"
+    return "" if found[-3] == found[-2] != found[-1] else "what is held out does not follow from the key"
+
+
+def check_places(found: list) -> str:
+    """A line if a folder is taken for another class; "" else."""
+    expected = [each[2] for each in PLACES]
+    return "" if found == expected else f"folders: {found}, expected {expected}"
+
+
 def compare(name: str, expected: dict, found: dict) -> str:
     """A line on what differs; "" if nothing does."""
     damaged = "cannot be read ("  # what follows is a library's
@@ -310,18 +342,23 @@ def main() -> int:
         cases = make_cases(folder)
         texts, pictures = draw_texts(NUM_TEXTS), draw_pictures(NUM_PICTURES)
         told = [{key: value for key, value in each.items() if key != "expected"} for each in pictures]
-        content = json.dumps({"tables": cases, "texts": texts, "pictures": told})
+        cases_of = {"tables": cases, "texts": texts, "pictures": told, "parts": PARTS}
+        content = json.dumps(cases_of | {"places": [each[:2] for each in PLACES]})
         (folder / "cases.json").write_text(content, encoding="utf-8")
-        subprocess.run(["node", script, "cases.json", "answers.json"], check=True, env=os.environ)
+        (folder / "package.json").write_text('{"type": "module"}')
+        for source in (path for each in MODULES for path in each.glob("*.js")):
+            shutil.copy(source, folder)
+        subprocess.run(["node", script, ".", "cases.json", "answers.json"], check=True)
         answers = json.loads((folder / "answers.json").read_text(encoding="utf-8"))
         read = [read_by_python(case["name"], case["description"]) for case in cases]
     lines = [compare(case["name"], *both) for case, *both in zip(cases, read, answers["tables"], strict=True)]
     for (text, names), found in zip(texts, answers["texts"], strict=True):
         expected = describe_text(text, names)
         lines.append("" if found == expected else f"text {text!r}: {expected}, page {found}")
+    lines += [check_parts(answers["parts"]), check_places(answers["places"])]
     lines.append(compare_pictures(pictures, answers["pictures"]))
     wrong = list(filter(None, lines))
-    print("\n".join(wrong[:20]))
+    print(*wrong[:20], sep="\n", end="\n" * bool(wrong))
     num_read = sum("x" in each for each in read)
     counts = f"{num_read} read and {len(cases) - num_read} refused"
     print(f"{len(texts)} texts, {len(pictures)} pictures; {len(cases)} tables, of them {counts}; {len(wrong)} differ")
