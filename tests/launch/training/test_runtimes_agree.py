@@ -104,8 +104,8 @@ CASES = {
         **DIGITS, "student_epochs": 1, "teacher_epochs": 1,
         "privacy_epsilon": 4.0,
     },
-    "first_order": {**ROOMS, "fine_tuning_steps": 5, "first_order": True},
-    "reptile": {
+    "amfl_p_first_order": {**ROOMS, "fine_tuning_steps": 5, "first_order": True},
+    "amfl_p_reptile": {
         **ROOMS, "fine_tuning_steps": 5, "reptile": True, "server_optimizer": "adam",
     },
 }  # fmt: skip
