@@ -32,6 +32,7 @@ OTHER_WORDS = {
     # Words of the protocol, and counts that have the names of their columns.
     "launch/live/join.py": {columns.NUM_TRAIN, columns.NUM_TEST},
     "launch/live/roster.py": {columns.NUM_TRAIN, columns.NUM_TEST, columns.ROSTER_FILE},
+    "launch/live/status.py": {columns.BYTES_DOWN, columns.BYTES_UP},
     "launch/live/network.py": {
         *(columns.BYTES_DOWN, columns.BYTES_UP, columns.BYTES_OF_ORDERS, columns.BYTES_OF_FILES, columns.NUM_REJECTED),
         *(columns.NUM_PRESENT, columns.NUM_ASKED, columns.NUM_ANSWERED, columns.NUM_LATE, columns.NUM_MISSING),
