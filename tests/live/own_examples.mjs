@@ -8,16 +8,81 @@ import { findOverflow, isFirefox, launch, openPage, SIZES, takeShot } from "../w
 const LIMIT = { timeout: 240_000 };
 // Points of a line through each digit, shares of the drawing area.
 const DIGITS = [
-  [[0.5, 0.1], [0.25, 0.3], [0.25, 0.7], [0.5, 0.9], [0.75, 0.7], [0.75, 0.3], [0.5, 0.1]],
-  [[0.4, 0.25], [0.5, 0.1], [0.5, 0.9]],
-  [[0.25, 0.3], [0.5, 0.1], [0.75, 0.3], [0.25, 0.9], [0.78, 0.9]],
-  [[0.3, 0.15], [0.7, 0.2], [0.45, 0.5], [0.75, 0.7], [0.3, 0.9]],
-  [[0.5, 0.1], [0.2, 0.6], [0.8, 0.6], [0.6, 0.4], [0.6, 0.9]],
-  [[0.75, 0.1], [0.3, 0.1], [0.3, 0.45], [0.7, 0.55], [0.65, 0.85], [0.25, 0.9]],
-  [[0.65, 0.1], [0.3, 0.5], [0.35, 0.85], [0.7, 0.8], [0.65, 0.55], [0.32, 0.65]],
-  [[0.2, 0.12], [0.8, 0.12], [0.4, 0.9]],
-  [[0.5, 0.5], [0.25, 0.3], [0.5, 0.1], [0.75, 0.3], [0.5, 0.5], [0.2, 0.75], [0.5, 0.92], [0.8, 0.75], [0.5, 0.5]],
-  [[0.7, 0.35], [0.4, 0.5], [0.3, 0.25], [0.6, 0.1], [0.7, 0.35], [0.6, 0.9]],
+  [
+    [0.5, 0.1],
+    [0.25, 0.3],
+    [0.25, 0.7],
+    [0.5, 0.9],
+    [0.75, 0.7],
+    [0.75, 0.3],
+    [0.5, 0.1],
+  ],
+  [
+    [0.4, 0.25],
+    [0.5, 0.1],
+    [0.5, 0.9],
+  ],
+  [
+    [0.25, 0.3],
+    [0.5, 0.1],
+    [0.75, 0.3],
+    [0.25, 0.9],
+    [0.78, 0.9],
+  ],
+  [
+    [0.3, 0.15],
+    [0.7, 0.2],
+    [0.45, 0.5],
+    [0.75, 0.7],
+    [0.3, 0.9],
+  ],
+  [
+    [0.5, 0.1],
+    [0.2, 0.6],
+    [0.8, 0.6],
+    [0.6, 0.4],
+    [0.6, 0.9],
+  ],
+  [
+    [0.75, 0.1],
+    [0.3, 0.1],
+    [0.3, 0.45],
+    [0.7, 0.55],
+    [0.65, 0.85],
+    [0.25, 0.9],
+  ],
+  [
+    [0.65, 0.1],
+    [0.3, 0.5],
+    [0.35, 0.85],
+    [0.7, 0.8],
+    [0.65, 0.55],
+    [0.32, 0.65],
+  ],
+  [
+    [0.2, 0.12],
+    [0.8, 0.12],
+    [0.4, 0.9],
+  ],
+  [
+    [0.5, 0.5],
+    [0.25, 0.3],
+    [0.5, 0.1],
+    [0.75, 0.3],
+    [0.5, 0.5],
+    [0.2, 0.75],
+    [0.5, 0.92],
+    [0.8, 0.75],
+    [0.5, 0.5],
+  ],
+  [
+    [0.7, 0.35],
+    [0.4, 0.5],
+    [0.3, 0.25],
+    [0.6, 0.1],
+    [0.7, 0.35],
+    [0.6, 0.9],
+  ],
 ];
 
 const [steps, shots] = process.argv.slice(2);
@@ -57,14 +122,18 @@ async function bringDrawings(page, { draw }) {
     seen.asked.push(asked);
     await area.scrollIntoViewIfNeeded();
     const { x, y, width, height } = await area.boundingBox();
-    const points = DIGITS[asked].map(([right, down]) => [x + width * (right + 0.01 * (i % 4)), y + height * (down + 0.01 * (i % 3))]);
+    const points = DIGITS[asked].map(([right, down]) => [
+      x + width * (right + 0.01 * (i % 4)),
+      y + height * (down + 0.01 * (i % 3)),
+    ]);
     await (finger ? drawByTouch(finger, points) : drawByMouse(page, points));
     const keep = page.getByRole("button", { name: "Keep" });
     await (finger ? keep.tap() : keep.click());
     await page.waitForFunction((number) => document.querySelectorAll(".picture").length === number, i + 1, LIMIT);
   }
   await area.focus();
-  for (const key of ["ArrowUp", "Space", "ArrowDown", "ArrowDown", "ArrowDown", "Space", "Enter"]) await page.keyboard.press(key);
+  for (const key of ["ArrowUp", "Space", "ArrowDown", "ArrowDown", "ArrowDown", "Space", "Enter"])
+    await page.keyboard.press(key);
   seen.drawn = await count();
   await page.locator(".picture").nth(2).focus();
   await page.keyboard.press("Enter");

@@ -8,7 +8,9 @@ import path from "node:path";
 const [modules, casesPath, answersPath] = process.argv.slice(2);
 const load = (name) => import(pathToFileURL(path.resolve(modules, name)));
 const names = ["read_table.js", "csv_rows.js", "errors.js", "python_text.js", "pixels.js", "hold_out.js", "images.js"];
-const [{ readTable }, { readFile }, { JoinError }, texts, pixels, { holdOut }, { findClass }] = await Promise.all(names.map(load));
+const [{ readTable }, { readFile }, { JoinError }, texts, pixels, { holdOut }, { findClass }] = await Promise.all(
+  names.map(load),
+);
 const { listNames, quote, shorten, strip, suggest } = texts;
 
 async function read({ name, description }) {
@@ -35,7 +37,10 @@ for (const { rgba, width, height, image } of cases.pictures) {
 for (const [number, key] of cases.parts) {
   const y = Int32Array.from({ length: number }, (_, row) => row);
   const x = Float32Array.from({ length: 2 * number }, (_, i) => i);
-  answers.parts.push(Object.fromEntries(Object.entries(holdOut(x, y, key)).map(([name, values]) => [name, Array.from(values)])));
+  answers.parts.push(
+    Object.fromEntries(Object.entries(holdOut(x, y, key)).map(([name, values]) => [name, Array.from(values)])),
+  );
 }
-for (const [webkitRelativePath, classes] of cases.places) answers.places.push(findClass({ webkitRelativePath }, classes));
+for (const [webkitRelativePath, classes] of cases.places)
+  answers.places.push(findClass({ webkitRelativePath }, classes));
 writeFileSync(answersPath, JSON.stringify(answers));

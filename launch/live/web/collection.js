@@ -1,4 +1,4 @@
-// A person's pictures, each with its class: shown in a grid, where each can be deleted, and counted. Deleting is undone.
+// A person's pictures, each with its class: counted, and shown in a grid, where each can be deleted, and be back.
 
 import { make, makeCounts } from "./elements.js";
 import { countHeldOut, holdOut } from "./hold_out.js";
@@ -17,7 +17,11 @@ export class Collection {
     this.isBusy = false; // more are being read
     this.history = []; // what undoes each change, the last at the end
     this.counts = make("div");
-    this.grid = make("ul", { className: "pictures", role: "list", "aria-label": "Your pictures; press one to delete it" });
+    this.grid = make("ul", {
+      className: "pictures",
+      role: "list",
+      "aria-label": "Your pictures; press one to delete it",
+    });
     this.more = make("p", { className: "note" });
     this.element = make("div", {}, this.counts, this.grid, this.more);
   }
@@ -80,11 +84,18 @@ export class Collection {
   }
 
   show() {
-    this.counts.replaceChildren(makeCounts(this.classes, this.items.map(({ label }) => label)));
+    this.counts.replaceChildren(
+      makeCounts(
+        this.classes,
+        this.items.map(({ label }) => label),
+      ),
+    );
     const shown = this.items.slice(-MOST_SHOWN).reverse();
     this.grid.replaceChildren(...shown.map((item) => make("li", {}, this.makeButton(item))));
     const hidden = this.items.length - shown.length;
-    this.more.textContent = shown.length ? `Press a picture to delete it${hidden ? `. ${hidden} more are not shown` : ""}.` : "";
+    this.more.textContent = shown.length
+      ? `Press a picture to delete it${hidden ? `. ${hidden} more are not shown` : ""}.`
+      : "";
     this.onShow();
     this.onChange(this.measure());
   }
@@ -94,7 +105,12 @@ export class Collection {
     const { width, height } = this.image;
     const canvas = make("canvas", { width, height });
     paint(canvas, this.take(item), this.image);
-    const button = make("button", { type: "button", className: "picture", "aria-label": `${name}: delete it`, title: "Delete" });
+    const button = make("button", {
+      type: "button",
+      className: "picture",
+      "aria-label": `${name}: delete it`,
+      title: "Delete",
+    });
     button.append(canvas, make("span", { "aria-hidden": "true" }, name));
     button.addEventListener("click", () => this.remove(item));
     return button;
@@ -103,7 +119,10 @@ export class Collection {
   measure() {
     if (this.isBusy) return { numTrain: 0, problem: "Reading…" };
     const [number, lacking] = [this.items.length, this.least - this.items.length];
-    const problem = lacking > 0 && this.least > 1 ? `${lacking} more ${lacking === 1 ? "is" : "are"} needed, of at least ${this.least}.` : "";
+    const problem =
+      lacking > 0 && this.least > 1
+        ? `${lacking} more ${lacking === 1 ? "is" : "are"} needed, of at least ${this.least}.`
+        : "";
     return { numTrain: number - countHeldOut(number), problem };
   }
 
@@ -112,7 +131,11 @@ export class Collection {
     const size = this.image.width * this.image.height * this.image.channels;
     const stored = new Float32Array(this.items.length * size);
     this.items.forEach((item, i) => stored.set(this.take(item), i * size));
-    return holdOut(preprocess(stored, this.scale, this.offset), Int32Array.from(this.items, ({ label }) => label), key);
+    return holdOut(
+      preprocess(stored, this.scale, this.offset),
+      Int32Array.from(this.items, ({ label }) => label),
+      key,
+    );
   }
 }
 

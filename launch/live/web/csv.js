@@ -18,7 +18,12 @@ class TableFile {
     const { columns, label: wanted } = description;
     place.append(
       make("p", {}, ...label("A table (CSV)", this.input)),
-      make("details", {}, make("summary", {}, `The ${columns.length + 1} columns that it needs`), listColumns(columns, wanted)),
+      make(
+        "details",
+        {},
+        make("summary", {}, `The ${columns.length + 1} columns that it needs`),
+        listColumns(columns, wanted),
+      ),
       this.found,
     );
     onChange({ numTrain: 0, problem: "" });
@@ -38,7 +43,12 @@ class TableFile {
       this.table = readTable(content, file.name, this.description, (note) => notes.push(note));
     } catch (error) {
       if (turn !== this.newest) return;
-      const line = error instanceof JoinError ? error.message : error instanceof TypeError ? UNUSABLE : `${file.name}: ${error.message}`;
+      const line =
+        error instanceof JoinError
+          ? error.message
+          : error instanceof TypeError
+            ? UNUSABLE
+            : `${file.name}: ${error.message}`;
       this.show(notes);
       this.found.className = "found refused";
       this.onChange({ numTrain: 0, problem: makePrintable(line) });
@@ -56,8 +66,13 @@ class TableFile {
       const { y, preview } = this.table;
       const number = y.length;
       const held = countHeldOut(number);
-      const split = held ? `${formatCount(held)} of them ${held === 1 ? "is" : "are"} held out for tests` : "too few to hold some out for tests";
-      parts.unshift(make("p", {}, `${countRows(number)} read; ${split}.`), makeCounts(this.description.label.classes, y));
+      const split = held
+        ? `${formatCount(held)} of them ${held === 1 ? "is" : "are"} held out for tests`
+        : "too few to hold some out for tests";
+      parts.unshift(
+        make("p", {}, `${countRows(number)} read; ${split}.`),
+        makeCounts(this.description.label.classes, y),
+      );
       parts.push(showPreview(preview));
     }
     this.found.replaceChildren(...parts);
@@ -65,7 +80,8 @@ class TableFile {
 }
 
 function listColumns(columns, wanted) {
-  const describe = ({ values, classes }) => (values || classes ? `one of ${listNames(values ?? classes)}` : "a number, or yes and no");
+  const describe = ({ values, classes }) =>
+    values || classes ? `one of ${listNames(values ?? classes)}` : "a number, or yes and no";
   const rows = [...columns, wanted].flatMap((column) => [
     make("dt", {}, column === wanted ? `${column.name} (what is predicted)` : column.name),
     make("dd", {}, describe(column)),
@@ -83,7 +99,9 @@ function showPreview({ names, isUsed, rows }) {
     return found;
   });
   const body = rows.map(({ line, texts, missing }) => {
-    const cells = texts.map((text, place) => (missing[place] ? make("td", { className: "missing" }, "no value") : cell("td", text, place)));
+    const cells = texts.map((text, place) =>
+      missing[place] ? make("td", { className: "missing" }, "no value") : cell("td", text, place),
+    );
     return make("tr", {}, make("th", { scope: "row" }, String(line)), ...cells);
   });
   const table = make(

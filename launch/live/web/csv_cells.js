@@ -1,9 +1,14 @@
-// The cells of a table's columns as numbers, as `join.py` has them: what each text stands for, by the run's description.
+// The cells of a table's columns as numbers, as `join.py` has them, by the run's description.
 
 import { JoinError } from "./errors.js";
 import { countRows, listNames, quote, shorten, strip, suggest } from "./python_text.js";
 
-const TRUTHS = new Map([["true", 1], ["yes", 1], ["false", 0], ["no", 0]]);
+const TRUTHS = new Map([
+  ["true", 1],
+  ["yes", 1],
+  ["false", 0],
+  ["no", 0],
+]);
 const LARGEST = (2 - 2 ** -23) * 2 ** 127; // that float32 holds
 const MOST_SHOWN = 60; // characters of a value
 const PLAIN_NUMBER = /^[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?)$/i;
@@ -73,7 +78,11 @@ export function encodeNumbers(cells, column) {
       if (cells.missing[row]) return column.fill;
       const value = readNumber(text, cells.hasComma);
       if (Math.abs(value) <= LARGEST) return value;
-      const kind = Number.isNaN(value) ? (DATE.test(text) ? "a date, and no number" : "no number") : "beyond the numbers of 32 bits";
+      const kind = Number.isNaN(value)
+        ? DATE.test(text)
+          ? "a date, and no number"
+          : "no number"
+        : "beyond the numbers of 32 bits";
       const mark = cells.hasComma ? "comma" : "point";
       throw new JoinError(`${cells.locate(row, column)}, ${kind}; write numbers alone, all with a decimal ${mark}`);
     }),

@@ -16,7 +16,8 @@ class RowError extends Error {}
 
 // The content of a file, unpacked if it is packed by gzip. Raises JoinError, which begins with the file's name.
 export async function readFile(file) {
-  if (file.size > MOST_BYTES) throw new JoinError(`${file.name}: more than ${MOST_BYTES >> 20} MB, and no more are read`);
+  if (file.size > MOST_BYTES)
+    throw new JoinError(`${file.name}: more than ${MOST_BYTES >> 20} MB, and no more are read`);
   const content = new Uint8Array(await file.arrayBuffer());
   return content[0] === 0x1f && content[1] === 0x8b ? unpack(content, file.name) : content;
 }
@@ -26,7 +27,7 @@ async function unpack(content, name) {
   let size = 0;
   try {
     const stream = new Blob([content]).stream().pipeThrough(new DecompressionStream("gzip"));
-    for (const reader = stream.getReader(); ; ) {
+    for (const reader = stream.getReader(); ;) {
       const { done, value } = await reader.read();
       if (done) break;
       parts.push(value);
@@ -134,7 +135,7 @@ function* splitRows(lines, separator, isStrict) {
       continue;
     }
     if (!isQuoted) [fields, field] = [[], ""];
-    for (let at = 0; at <= line.length; ) {
+    for (let at = 0; at <= line.length;) {
       if (!isQuoted && line[at] === '"') [isQuoted, at] = [true, at + 1];
       if (isQuoted) {
         const end = line.indexOf('"', at);

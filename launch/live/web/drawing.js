@@ -42,8 +42,18 @@ class Drawing {
       ...{ className: "drawing-area", width: 448, height: 448, tabIndex: 0, role: "application" },
       "aria-label": "Drawing area",
     });
-    this.seen = make("canvas", { className: "seen", width: 224, height: 224, role: "img", "aria-label": "The picture that the model sees" });
-    const tools = make("div", { className: "tools" }, make("figure", {}, make("figcaption", {}, "What the model sees"), this.seen));
+    this.seen = make("canvas", {
+      className: "seen",
+      width: 224,
+      height: 224,
+      role: "img",
+      "aria-label": "The picture that the model sees",
+    });
+    const tools = make(
+      "div",
+      { className: "tools" },
+      make("figure", {}, make("figcaption", {}, "What the model sees"), this.seen),
+    );
     if (image.channels > 1) {
       this.ink = make("input", { type: "color", value: "#ff2020" });
       this.ink.addEventListener("input", () => this.readInk(image));
@@ -62,7 +72,12 @@ class Drawing {
       event.preventDefault();
       this.keep();
     });
-    this.choice = make("select", {}, new Option("the one you have fewest of", IN_TURN), ...this.classes.map((name, i) => new Option(name, i)));
+    this.choice = make(
+      "select",
+      {},
+      new Option("the one you have fewest of", IN_TURN),
+      ...this.classes.map((name, i) => new Option(name, i)),
+    );
     this.choice.addEventListener("change", () => this.showAsked());
     this.element = make(
       "div",
@@ -113,7 +128,8 @@ class Drawing {
   showAsked() {
     const name = this.classes[this.label];
     const text = ["Draw ", startsWithVowel(name) ? "an " : "a ", make("strong", {}, name)];
-    if (this.asked.textContent !== text.map((part) => part.textContent ?? part).join("")) this.asked.replaceChildren(...text);
+    if (this.asked.textContent !== text.map((part) => part.textContent ?? part).join(""))
+      this.asked.replaceChildren(...text);
     this.enable();
   }
 

@@ -24,7 +24,13 @@ export function makeCounts(classes, labels) {
   const counts = classes.map(() => 0);
   for (const place of labels) counts[place] += 1;
   const items = classes.map((name, place) =>
-    make("li", { className: counts[place] ? "" : "none" }, make("span", {}, name), " ", make("strong", {}, String(counts[place]))),
+    make(
+      "li",
+      { className: counts[place] ? "" : "none" },
+      make("span", {}, name),
+      " ",
+      make("strong", {}, String(counts[place])),
+    ),
   );
   return make("ul", { className: "counts", role: "list", "aria-label": "Examples of each class" }, ...items);
 }

@@ -9,7 +9,9 @@ const SHARE = 5;
 export function holdOut(x, y, key) {
   const width = x.length / y.length;
   const isTest = new Uint8Array(y.length);
-  shuffle(y.length, key).slice(0, countHeldOut(y.length)).forEach((row) => (isTest[row] = 1));
+  shuffle(y.length, key)
+    .slice(0, countHeldOut(y.length))
+    .forEach((row) => (isTest[row] = 1));
   const take = (part) => {
     const rows = Array.from(isTest.keys()).filter((row) => isTest[row] === part);
     const taken = new Float32Array(rows.length * width);

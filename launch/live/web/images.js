@@ -1,4 +1,4 @@
-// A way to bring examples: pictures in files. The class of each is the name of its folder, or is chosen for all of them.
+// A way to bring examples: pictures in files. Each has the class that its folder is called, or one is chosen for all.
 
 import { Collection } from "./collection.js";
 import { label, make } from "./elements.js";
@@ -39,7 +39,11 @@ class Images {
       make("p", { className: "note" }, `Each becomes ${form}, as shown below. The classes are ${listNames(classes)}.`),
       byFolder,
       make("p", {}, ...label("Or files, all of the class", this.choice), " ", this.some),
-      make("p", { className: "choice", hidden: image.channels > 1 }, ...label("Turn light and dark over", this.turned).reverse()),
+      make(
+        "p",
+        { className: "choice", hidden: image.channels > 1 },
+        ...label("Turn light and dark over", this.turned).reverse(),
+      ),
       this.notes,
       this.collection.element,
       make("p", { className: "buttons" }, this.undo, this.clear),
@@ -56,7 +60,9 @@ class Images {
 
   // Reads the files that an input has; `find` gives the place of a file's class, or a line on why it has none.
   async take(input, find) {
-    const found = Array.from(input.files).filter(({ name }) => !HIDDEN_FILE.test(name)).map((file) => [file, find(file)]);
+    const found = Array.from(input.files)
+      .filter(({ name }) => !HIDDEN_FILE.test(name))
+      .map((file) => [file, find(file)]);
     input.value = ""; // so that the same can be chosen again
     const fitting = found.filter(([, place]) => typeof place === "number");
     const lines = countAlike(found.filter(([, place]) => typeof place !== "number").map(([, line]) => line));
@@ -64,13 +70,18 @@ class Images {
     this.collection.show();
     const [read, unreadable, numLeft] = await this.read(fitting);
     this.collection.isBusy = false;
-    if (unreadable.length) lines.push(`${countPictures(unreadable.length)} left out, since this browser reads none there: ${listNames(unreadable)}`);
+    if (unreadable.length)
+      lines.push(
+        `${countPictures(unreadable.length)} left out, since this browser reads none there: ${listNames(unreadable)}`,
+      );
     if (numLeft) lines.push(`${countPictures(numLeft)} left out, since no more are taken`);
     if (!read.length) lines.unshift("No picture was read.");
     if (!this.turned.checked && 2 * read.filter(({ stored }) => looksTurned(stored, this.image)).length > read.length) {
       this.turned.checked = true;
       this.collection.turn(true);
-      lines.push("Most of these are dark where the run's are light, so light and dark are turned over; see whether that is right");
+      lines.push(
+        "Most of these are dark where the run's are light, so light and dark are turned over; see whether that is right",
+      );
     }
     this.collection.add(read);
     this.say(lines);
@@ -84,7 +95,8 @@ class Images {
     for (const [i, [file, place]] of files.slice(0, most).entries()) {
       if (i % AT_ONCE === 0) this.say([`Reading ${formatCount(i)} of ${formatCount(files.length)}…`]);
       const pixels = await decode(file).catch(() => null);
-      if (pixels) read.push({ stored: storePixels(pixels.data, pixels.width, pixels.height, this.image), label: place });
+      if (pixels)
+        read.push({ stored: storePixels(pixels.data, pixels.width, pixels.height, this.image), label: place });
       else unreadable.push(file.name);
     }
     return [read, unreadable, Math.max(0, files.length - most)];
@@ -110,7 +122,8 @@ async function decode(file) {
   return context.getImageData(0, 0, width, height);
 }
 
-// The place of the class that a file's folder is called, by its spelling or else in small letters; or why there is none.
+// The place of the class that a file's folder is called, by its spelling or else in small letters; or why there is
+// none.
 export function findClass({ webkitRelativePath }, classes) {
   const folder = webkitRelativePath.split("/").at(-2) ?? "";
   const place = classes.indexOf(folder);

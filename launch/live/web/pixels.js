@@ -1,4 +1,4 @@
-// Pixels of a picture as a run's examples have them: grey or coloured, of its size and range. Nothing here knows of the page.
+// Pixels of a picture as a run's examples have them: grey or coloured, of its size and range.
 
 const GREY = [19595, 38470, 7471]; // of 65536: parts of red, green and blue, as Pillow has them (ITU-R 601)
 
@@ -18,7 +18,7 @@ export function storePixels(rgba, width, height, image) {
   });
 }
 
-// Whether the edges of a grey picture are nearer to a run's ink than to its paper: dark on light, where it is light on dark.
+// Whether the edges of a grey picture are nearer to a run's ink than to its paper: dark on light, not light on dark.
 export function looksTurned(stored, { width, height, channels, paper, ink }) {
   if (channels !== 1) return false;
   const edge = [...stored.slice(0, width), ...stored.slice((height - 1) * width)];
@@ -36,7 +36,8 @@ function mixGrey(rgba, size) {
 
 function dropAlpha(rgba, size) {
   const bytes = new Uint8ClampedArray(3 * size);
-  for (let i = 0; i < size; i++) for (let channel = 0; channel < 3; channel++) bytes[3 * i + channel] = rgba[4 * i + channel];
+  for (let i = 0; i < size; i++)
+    for (let channel = 0; channel < 3; channel++) bytes[3 * i + channel] = rgba[4 * i + channel];
   return bytes;
 }
 
@@ -50,7 +51,9 @@ function scaleRows(bytes, width, height, channels, wanted) {
     const centre = (column + 0.5) * step;
     const first = Math.max(0, Math.floor(centre - support + 0.5));
     const end = Math.min(width, Math.floor(centre + support + 0.5));
-    const heights = Array.from({ length: end - first }, (_, i) => Math.max(0, 1 - Math.abs(first + i - centre + 0.5) / support));
+    const heights = Array.from({ length: end - first }, (_, i) =>
+      Math.max(0, 1 - Math.abs(first + i - centre + 0.5) / support),
+    );
     const total = heights.reduce((sum, each) => sum + each, 0);
     const shares = heights.map((each) => Math.round((each / total) * ONE));
     for (let row = 0; row < height; row++) {

@@ -32,7 +32,11 @@ function escapeHidden(code) {
 
 // The first characters of a text; none is cut in two.
 export function shorten(text, most) {
-  return text.length <= most ? text : Array.from(text.slice(0, 2 * most)).slice(0, most).join("");
+  return text.length <= most
+    ? text
+    : Array.from(text.slice(0, 2 * most))
+        .slice(0, most)
+        .join("");
 }
 
 // A text to be shown, in which nothing changes the direction or the line.

@@ -35,7 +35,9 @@ export function readTable(content, name, description, say) {
   const preview = {
     names,
     isUsed: names.map((_, place) => places.includes(place)),
-    rows: rows.slice(0, MOST_PREVIEWED).map(({ line, fields }) => ({ line, texts: fields, missing: fields.map(isMissing) })),
+    rows: rows
+      .slice(0, MOST_PREVIEWED)
+      .map(({ line, fields }) => ({ line, texts: fields, missing: fields.map(isMissing) })),
   };
   return { ...join(encoded, rows.length, description), y, preview };
 }
