@@ -170,6 +170,7 @@ def test_flags_that_cannot_be_meant(values, field):
     assert refused.value.field == field
 
 
+@pytest.mark.slow
 def test_a_private_run_spends_its_budget_and_has_no_twin(tmp_path, monkeypatch, capsys):
     """The budget lasts for three rounds; one that goes on has none left."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

