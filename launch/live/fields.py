@@ -7,6 +7,7 @@ from typing import Any
 from launch.live.messages import MessageError
 
 MOST_COUNT = 2**31 - 1
+MOST_TOKEN = 200  # characters
 
 
 def read_count(header: Mapping[str, Any], name: str, least: int = 0, most: int = MOST_COUNT) -> int:
@@ -34,8 +35,17 @@ def read_duration(header: Mapping[str, Any], name: str) -> float:
 
 
 def read_text(header: Mapping[str, Any], name: str, most: int = 200) -> str:
-    """A text of at most so many characters. Raises MessageError."""
+    """A text of at most so many characters, which UTF-8 can write. Raises MessageError."""
     value = header.get(name)
-    if not isinstance(value, str) or len(value) > most:
+    if not isinstance(value, str) or len(value) > most or not _is_whole(value):
         raise MessageError(f"{name}: expected a text of at most {most} characters")
     return value
+
+
+def _is_whole(text: str) -> bool:
+    """Whether it has no half of a surrogate pair, which JSON can name."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -84,6 +84,7 @@ class LiveNetwork:
         self._referee: Referee | None = None
         self._conduct = Conduct(limits)
         self.round_num = 0
+        transport.know(self._is_known)
         self._see(*range(len(self._clients)))
 
     # --- Before the rounds ---
@@ -348,6 +349,13 @@ class LiveNetwork:
         if connection in self._client_of:
             self._lose(Received(connection, self._transport.now_ticks(), None))
 
+    def _is_known(self, content: bytes) -> bool:
+        """Whether this first message names the key of a seat, or a token that is good for one. Of any thread."""
+        try:
+            return self._roster.find_seat(read_caller(unpack(content).header)) not in self._conduct.expelled
+        except (Refusal, MessageError, IndexError):  # the last one while the seats are being fixed
+            return False
+
     def _greet(self, received: Received, message: Message) -> None:
         """Hears one that has not joined: if it may, it looks first at what its examples must be."""
         if message.type == "leave":
@@ -366,10 +374,10 @@ class LiveNetwork:
 
     def _join(self, received: Received, message: Message) -> None:
         index = self._roster.admit(read_join(message.header))
-        self._transport.admit(received.connection)
         client = self._clients[index]
         if index in self._conduct.expelled:
             raise Refusal(EXPELLED)
+        self._transport.admit(received.connection)
         if client.connection is not None:
             del self._client_of[client.connection]
             reason = "the same key has joined again, and has the seat"

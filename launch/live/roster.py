@@ -15,13 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from launch.console.shown_text import escape_hidden
-from launch.live.fields import MOST_COUNT, read_count, read_text
+from launch.live.fields import MOST_COUNT, MOST_TOKEN, read_count, read_text
 from launch.live.messages import VERSION, MessageError
 from launch.runs.run_records import RunRecordError, read_json
 from launch.runs.tables import write_json
 
 ROSTER_FILE = "roster.json"
-MOST_NAME, MOST_TOKEN = 60, 200  # characters
+MOST_NAME = 60  # characters
 TOKEN_BYTES = 16  # of chance
 _KEY = re.compile(r"[0-9a-f]{32,128}")
 _HASH = re.compile(r"[0-9a-f]{64}")

@@ -19,15 +19,15 @@ from typing import Any, NamedTuple, Protocol
 from aiohttp import WSCloseCode, WSMsgType, web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from launch.live.accepting import accept_all
 from launch.live.door import HERE, Door
-from launch.live.guard import MALFORMED, TOO_TALKATIVE, Bucket, Guard, raise_open_files
-from launch.live.ports import WAITING, listen
+from launch.live.guard import FAILED, GONE, HEARTBEAT_S, MALFORMED, TOO_TALKATIVE, Bucket, Guard, raise_open_files
+from launch.live.ports import listen
 from launch.live.served import ServedFile, secure
 from launch.live.watching import Watching
 from tff_algos.rounds.network import TICK_S
 
 PATH, WATCH_PATH = "/ws", "/watch"
-HEARTBEAT_S = 20.0  # a connection is lost if half of this brings no sign of life
 GREETING_S = 20.0  # in which a connection must say something first
 CLOSING_S = 3.0  # in which the last message goes out when all ends
 TLS_S = 10.0  # in which two sides must have agreed on how to encrypt
@@ -39,6 +39,7 @@ MOST_UNSENT, MOST_UNSENT_BYTES = 64, 2**28  # messages; a client that takes none
 MOST_UNREAD, MOST_UNREAD_BYTES = 8, 2**24
 MOST_MESSAGES, MESSAGES_PER_S = 200, 100.0  # of a client; who sends more is closed
 _TICKS = round(1 / TICK_S)
+_LOGGER = logging.getLogger(__name__)
 
 
 class Received(NamedTuple):
@@ -69,6 +70,14 @@ class Transport(Protocol):
 
     def send(self, connection: int, content: bytes) -> None:
         """Sends soon; does not wait. To one that is gone, nothing."""
+
+    def know(self, is_known: Callable[[bytes], bool]) -> None:
+        """Says of whom the first message is heard even where too many of the same address were refused.
+
+        Args:
+          is_known: whether this message is of somebody with the key of a seat or a good token. It is called from
+            another thread, of which it may change nothing.
+        """
 
     def admit(self, connection: int) -> None:
         """Its client has a seat: it may send more than a few bytes, and gives way to no other connection."""
@@ -128,8 +137,10 @@ class WebSocketTransport:
         self.most_connections = raise_open_files(most_connections)
         self._guard = guard = Guard(num_seats or most_connections, self.most_connections)
         self._most_unread = max(1, min(MOST_UNREAD, MOST_UNREAD_BYTES // most_bytes))
+        self._is_known: Callable[[bytes], bool] = lambda _: False
         self._watching = Watching(
-            watch_token, lambda request: guard.hear(request.transport), lambda request: guard.admit(request.transport)
+            *(watch_token, lambda request: guard.hear(request.transport, False)),
+            lambda request: guard.admit(request.transport),
         )
         self._files = dict(files or {})
         self._received: queue.SimpleQueue[Received | None] = queue.SimpleQueue()
@@ -166,8 +177,10 @@ class WebSocketTransport:
         self._tell(self._put, connection, content)
 
     def admit(self, connection: int) -> None:
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._admit, connection)
+        self._tell(self._admit, connection)
+
+    def know(self, is_known: Callable[[bytes], bool]) -> None:
+        self._is_known = is_known
 
     def close(self, connection: int, content: bytes | None = None) -> None:
         if content is not None:
@@ -239,12 +252,12 @@ class WebSocketTransport:
         await runner.setup()
         logger, counting = logging.getLogger("aiohttp.server"), _Counting(self._guard)
         logger.addFilter(counting)
-        server = await self._loop.create_server(
-            *(self._guard.wrap(runner.server),), sock=listening, ssl=self._tls, backlog=WAITING,
-            ssl_handshake_timeout=TLS_S if self._tls else None,
-        )  # fmt: skip
+        accepting = self._loop.create_task(accept_all(listening, self._guard, runner.server, self._tls, TLS_S))
+        ending = self._loop.create_task(self._ending.wait())
         ready.set()
-        await self._ending.wait()
+        await asyncio.wait((accepting, ending), return_when=asyncio.FIRST_COMPLETED)
+        if accepting.done():
+            accepting.result()  # raises why nobody can come any more
         self._watching.end()
         for number in list(self._connections):
             self._put(number, None)
@@ -252,7 +265,9 @@ class WebSocketTransport:
             async with asyncio.timeout(CLOSING_S):
                 while self._connections:
                     await asyncio.sleep(0.01)
-        server.close()
+        accepting.cancel()
+        await asyncio.wait((accepting,))
+        await self._guard.end()
         await runner.cleanup()
         logger.removeFilter(counting)
 
@@ -280,8 +295,15 @@ class WebSocketTransport:
     @web.middleware
     async def _refuse_other_sites(self, request: web.Request, handler) -> web.StreamResponse:
         """No page of another site may speak to this server by somebody's browser, by whatever name."""
-        self._guard.arrive(request.transport)
-        origin, host = request.headers.get("Origin"), request.url.host or ""
+        try:
+            self._guard.arrive(request.transport, _measure(request))
+            host = request.url.host or ""
+        except ConnectionError:  # it is gone, and hears no answer
+            return web.Response(status=400)
+        except ValueError:
+            self._guard.counts[MALFORMED] += 1
+            return web.Response(status=400, text="the address asked for is none\n")
+        origin = request.headers.get("Origin")
         if not self._door.has_name(host) or (origin is not None and not self._door.is_own(origin, request.host)):
             return web.Response(status=403, text="this server answers by its own names, and its own pages\n")
         return await handler(request)
@@ -293,12 +315,16 @@ class WebSocketTransport:
         ws = web.WebSocketResponse(max_msg_size=self._most_bytes + 1, heartbeat=HEARTBEAT_S, compress=False)
         number = next(self._numbers)
         connection = self._connections[number] = _Connection(ws, request, self._most_unread)
+        answer: web.StreamResponse = web.Response(status=400)  # to one that is gone already
         writer = None
         try:
             await ws.prepare(request)
+            answer = ws
             writer = self._loop.create_task(_write(connection))
             message = await ws.receive(GREETING_S)
-            if message.type == WSMsgType.BINARY and not self._guard.hear(request.transport):
+            if message.type == WSMsgType.BINARY and not self._guard.hear(
+                request.transport, self._is_known(message.data)
+            ):
                 await _end(ws, WSCloseCode.TRY_AGAIN_LATER)
             while message.type == WSMsgType.BINARY and not ws.closed:
                 if not connection.rate.take(self._loop.time()):
@@ -319,21 +345,31 @@ class WebSocketTransport:
                         await writer
             del self._connections[number]
             self._closed.discard(number)
-        return ws
+        return answer
 
 
 class _Counting(logging.Filter):
-    """Counts requests that are no HTTP, of which else a traceback would be said."""
+    """Counts requests that failed, of which else a traceback would be said whenever a stranger likes."""
 
     def __init__(self, guard: Guard):
         super().__init__()
         self._guard = guard
 
     def filter(self, record: logging.LogRecord) -> bool:
-        is_malformed = bool(record.exc_info) and isinstance(record.exc_info[1], HttpProcessingError)
-        if is_malformed:
-            self._guard.counts[MALFORMED] += 1
-        return not is_malformed
+        if not record.exc_info or record.levelno < logging.ERROR:
+            return True
+        error = record.exc_info[1]
+        what = MALFORMED if isinstance(error, HttpProcessingError) else FAILED.format(type(error).__name__)
+        self._guard.counts[GONE if isinstance(error, ConnectionError) else what] += 1
+        if what != MALFORMED:
+            _LOGGER.debug("a request failed", exc_info=error)
+        return False
+
+
+def _measure(request: web.Request) -> int:
+    """Bytes of a request without a body, as they are usually written."""
+    line = len(request.method) + len(request.raw_path) + len("  HTTP/1.1\r\n\r\n")
+    return line + sum(len(name) + len(value) + len(": \r\n") for name, value in request.raw_headers)
 
 
 async def _secure(_: web.Request, response: web.StreamResponse) -> None:

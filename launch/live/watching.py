@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
+from launch.live.fields import MOST_TOKEN
+from launch.live.guard import HEARTBEAT_S
+
 TOKEN_S = 10.0  # in which one must say its token
-HEARTBEAT_S = 20.0
 PAUSE_S = 0.5  # between two messages to one
 SENDING_S = 10.0  # in which one must take a status
-MOST_TOKEN = 256  # bytes
 MOST_WATCHERS = 16
 
 
@@ -20,12 +21,11 @@ class Watching:
 
     Args:
       token: which one must say in its first message, of text; "": nobody watches.
-      hear, admit: what becomes of the connection of a request whose first message is there, or had the token; the
-        former says whether it may be looked at.
+      refuse, admit: what becomes of the connection of a request whose first message had not the token, or had it.
     """
 
-    def __init__(self, token: str, hear: Callable[[web.Request], bool], admit: Callable[[web.Request], None]):
-        self._token, self._hear, self._admit = token.encode(), hear, admit
+    def __init__(self, token: str, refuse: Callable[[web.Request], None], admit: Callable[[web.Request], None]):
+        self._token, self._refuse, self._admit = token.encode(), refuse, admit
         self._newest, self._has_ended = "", False
         self._changed = asyncio.Event()  # another one with every change
         self._watchers = set[web.WebSocketResponse]()
@@ -44,20 +44,24 @@ class Watching:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def handle(self, request: web.Request) -> web.WebSocketResponse:
-        ws = web.WebSocketResponse(max_msg_size=MOST_TOKEN, heartbeat=HEARTBEAT_S, compress=False)
-        await ws.prepare(request)
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        # aiohttp takes less than its limit.
+        ws = web.WebSocketResponse(max_msg_size=MOST_TOKEN + 1, heartbeat=HEARTBEAT_S, compress=False)
+        answer: web.StreamResponse = web.Response(status=400)  # to one that is gone already
         with contextlib.suppress(TimeoutError, ConnectionError):
+            await ws.prepare(request)
+            answer = ws
             first = await ws.receive(TOKEN_S)
             is_token = first.type == WSMsgType.TEXT and hmac.compare_digest(first.data.encode(), self._token)
-            if not (self._hear(request) and self._token and is_token):
+            if not (self._token and is_token):
+                self._refuse(request)
                 await ws.close(code=WSCloseCode.POLICY_VIOLATION, message=b"not the organiser's link")
             elif len(self._watchers) >= MOST_WATCHERS:
                 await ws.close(code=WSCloseCode.TRY_AGAIN_LATER, message=b"too many watch already")
             else:
                 self._admit(request)
                 await self._attend(ws)
-        return ws
+        return answer
 
     async def _attend(self, ws: web.WebSocketResponse) -> None:
         self._watchers.add(ws)

@@ -214,25 +214,33 @@ def test_before_a_seat_little_is_read_and_then_as_much_as_a_message_may_have():
         assert client.result(PATIENCE_S) == aiohttp.WSMsgType.BINARY
 
 
-def test_an_address_that_is_refused_too_often_is_not_heard_for_a_while(monkeypatch):
+def test_an_address_that_is_refused_too_often_is_not_heard_for_a_while_but_who_is_known_is(monkeypatch):
     monkeypatch.setattr(guard, "SPARE_REFUSED", 2)
     monkeypatch.setattr(guard, "REFUSED_PER_S", 0.0)
 
-    async def greet(port):
+    async def greet(port, first):
         async with connect(port) as ws:
-            await ws.send_bytes(b"x")
+            await ws.send_bytes(first)
             return (await ws.receive()).data
 
-    with listen(num_seats=1) as transport:
-        for answer, admits in ((b"welcome", True), *3 * [(b"no", False)]):
-            client = run_client(greet(transport.port))
+    async def watch(port, token):
+        async with connect(port, "/watch") as ws:
+            await ws.send_str(token)
+            return (await ws.receive()).data
+
+    with listen(num_seats=1, watch_token="organiser") as transport:
+        transport.show(b"{}")
+        transport.know(lambda content: content == b"known")
+        for first in [b"known", *3 * [b"x"], b"known", b"known"]:
+            client = run_client(greet(transport.port, first))
             connection = take(transport).connection
-            if admits:
-                transport.admit(connection)
-            transport.close(connection, answer)
-            assert client.result(PATIENCE_S) == answer and take(transport).content is None
-        assert run_client(greet(transport.port)).result(PATIENCE_S) == aiohttp.WSCloseCode.TRY_AGAIN_LATER
-        assert transport.take_refused() == {guard.TOO_OFTEN: 1}
+            transport.close(connection, b"answer")
+            assert client.result(PATIENCE_S) == b"answer" and take(transport).content is None
+        client = run_client(greet(transport.port, b"x"))
+        assert client.result(PATIENCE_S) == aiohttp.WSCloseCode.TRY_AGAIN_LATER
+        assert run_client(watch(transport.port, "guessed")).result(PATIENCE_S) == aiohttp.WSCloseCode.POLICY_VIOLATION
+        assert run_client(watch(transport.port, "organiser")).result(PATIENCE_S) == "{}"
+        assert transport.take_refused() == {guard.TOO_OFTEN: 2}
 
 
 def test_slow_headers_end_their_connection(monkeypatch):

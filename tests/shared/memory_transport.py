@@ -61,6 +61,9 @@ class MemoryTransport:
         self.ticks = max(self.ticks, until_ticks)
         return None
 
+    def know(self, is_known):
+        self.is_known = is_known
+
     def admit(self, connection):
         self.admitted.add(connection)
 

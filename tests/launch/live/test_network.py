@@ -196,6 +196,47 @@ def test_who_does_not_join_as_it_should_is_refused(run, content, reason):
     assert refused.type == "refused" and reason in refused.header["reason"] and stranger.is_closed
 
 
+HALF = "\ud800"  # of a surrogate pair: JSON can name it, UTF-8 cannot write it
+
+
+@pytest.mark.parametrize("field", ["type", "key", "token", "name", "kind", "columns"])
+def test_half_a_character_in_a_field_of_who_joins_is_refused(run, field):
+    client = ScriptedClient(run.transport, make_key(2)).join(**{field: HALF})
+    assert run.take(1.0) is None and client.is_closed
+    assert client.heard[-1].type == "refused" and len(run.transport.admitted) == 2
+    assert run.roster.seats[2] is None and run.network.take_notices()
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"type": HALF},
+        {"type": "leave", "reason": HALF},
+        {"type": "fetch", "what": HALF},
+        {"type": "fetch", "what": "file", "file": HALF},
+        {"type": "fetch", "what": "weights", "task": HALF},
+        *({"type": kind, "task": HALF} for kind in ("answer", "measured", "tuned")),
+    ],
+)
+def test_half_a_character_in_a_field_of_who_has_joined_ends_its_connection(run, header):
+    run.ask(0)
+    run.clients[0].say(header)
+    assert run.take(1.0) is None and run.clients[0].is_closed and run.clients[0].heard[-1].type == "refused"
+    assert run.network.take_notices()
+
+
+def test_who_has_a_seat_or_a_good_token_is_known(run):
+    def is_known(content=None, **header):
+        return run.transport.is_known(content or pack(run.clients[0].join_header | header))
+
+    assert is_known() and is_known(token=None) and is_known(type="fetch", what="description")
+    assert is_known(key=make_key(7)) and not is_known(key=make_key(7), token=None)
+    assert not is_known(key=make_key(7), token="x") and not is_known(key=HALF) and not is_known(b"no message")
+    ScriptedClient(run.transport, make_key(2)).join()
+    run.take(1.0)
+    assert is_known(key=make_key(2)) and not is_known(key=make_key(7))  # for whom no seat is left
+
+
 def test_a_task_is_sent_and_its_answer_taken_at_its_time(run):
     run.network.round_num = 1
     task = run.ask(1, number=5, version=3)
@@ -289,7 +330,8 @@ def test_who_is_rejected_too_often_leaves_and_does_not_come_back(tmp_path):
         assert [run.take(1.0)[1:] for _ in range(2)] == [(0, ANSWERED, number), (1, REJECTED, number)]
     assert run.take(1.0)[1:] == (1, LEFT, 0) and run.network.find_present().tolist() == [0]
     again = run.clients[1].come_back()
-    assert run.take(5.0) is None
+    assert run.take(5.0) is None and len(run.transport.admitted) == 2
+    assert not run.transport.is_known(pack(again.join_header))
     for told in (run.clients[1].heard[-1], again.heard[-1]):
         assert told.type == "refused" and told.header["is_final"] and "did not count" in told.header["reason"]
     lines = run.network.take_notices()
