@@ -14,7 +14,8 @@ from tff_algos.settings.config_fields import ConfigError
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
 ELSEWHERE = "192.0.2.1"  # an address of nobody's, to which nothing is sent
-_PUBLIC = re.compile(r"https?://(\[[\da-f:.]+\]|[\w.-]+)(:\d{1,5})?/?", re.ASCII | re.IGNORECASE)
+DEFAULT_PORTS = {"http": 80, "https": 443}
+_PUBLIC = re.compile(r"(https?)://(\[[\da-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?/?", re.ASCII | re.IGNORECASE)
 
 
 class Door(NamedTuple):
@@ -33,14 +34,38 @@ class Door(NamedTuple):
 
     @property
     def is_private(self) -> bool:
-        """Whether nobody reads on the way what is said."""
-        return self.host in LOOPBACK or bool(self.certificate) or self.public_url.lower().startswith("https:")
+        """Whether nobody reads on the way what is said, whichever way it comes."""
+        return (self.spelled_host in LOOPBACK or bool(self.certificate)) and not self.public_base.startswith("http:")
+
+    @property
+    def spelled_host(self) -> str:
+        """The host, of which an address is written in full: 0 is 0.0.0.0."""
+        with contextlib.suppress(OSError, UnicodeError):
+            return socket.inet_ntoa(socket.inet_aton(self.host))
+        with contextlib.suppress(ValueError):
+            return ipaddress.ip_address(self.host).compressed
+        return self.host.lower()
+
+    @property
+    def public_base(self) -> str:
+        """The public address as browsers name it: in small letters, without the port that its scheme implies."""
+        if not (found := _PUBLIC.fullmatch(self.public_url)):
+            return ""
+        scheme, host, port = found[1].lower(), found[2].lower(), int(found[3] or 0)
+        return f"{scheme}://{host}" + (f":{port}" if port and port != DEFAULT_PORTS[scheme] else "")
 
     def check(self) -> None:
         """Raises ConfigError of a setting that cannot be meant, or files that are of no use."""
-        if self.public_url and not _PUBLIC.fullmatch(self.public_url):
+        found = _PUBLIC.fullmatch(self.public_url)
+        if self.public_url and not (found and 0 < int(found[3] or 1) < 2**16):
             raise ConfigError("public_url", self.public_url, "an address without a path, as https://example.org")
         self.open_tls()
+        if self.certificate and self.spelled_host in EVERYWHERE and not self.public_url:
+            expected = (
+                f"--public_url beside it where --host={self.host}, since a certificate is for a name: "
+                "https://<its name>:<the port>"
+            )
+            raise ConfigError("tls_certificate", self.certificate, expected)
 
     def open_tls(self) -> ssl.SSLContext | None:
         """What speaks TLS with this certificate; None without. Raises ConfigError of files that are of no use."""
@@ -62,16 +87,16 @@ class Door(NamedTuple):
 
     def name_base(self, port: int) -> str:
         """The address of the server, with which its links begin."""
-        if self.public_url:
-            return self.public_url.rstrip("/")
-        host = _find_own_address() if self.host in EVERYWHERE else self.host
+        if self.public_base:
+            return self.public_base
+        host = _find_own_address() if self.spelled_host in EVERYWHERE else self.spelled_host
         return f"http{'s' if self.certificate else ''}://{f'[{host}]' if ':' in host else host}:{port}"
 
     def has_name(self, host: str) -> bool:
         """Whether the host that a request names is this server, and no name that somebody else's DNS gave it."""
-        if host.lower() in {self.host.lower(), *LOOPBACK, (urlsplit(self.public_url).hostname or "").lower()} - {""}:
+        if host.lower() in {self.spelled_host, *LOOPBACK, urlsplit(self.public_base).hostname or ""} - {""}:
             return True
-        if self.host in LOOPBACK:
+        if self.spelled_host in LOOPBACK:
             return False
         own = socket.gethostname().lower()
         return _is_address(host) or host.lower() in (own, f"{own}.local")
@@ -79,7 +104,7 @@ class Door(NamedTuple):
     def is_own(self, origin: str, host: str) -> bool:
         """Whether a page of this origin is the server's own, by a request to this host and port."""
         scheme = "https" if self.certificate else "http"
-        return bool(origin) and origin.lower() in (f"{scheme}://{host}".lower(), self.public_url.rstrip("/").lower())
+        return bool(origin) and origin.lower() in (f"{scheme}://{host}".lower(), self.public_base)
 
 
 HERE = Door()  # on this machine alone

@@ -872,8 +872,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         raise JoinError(f"--hours={options.hours}: {error}") from None
     except OSError:
         raise JoinError(f"--certificate={options.certificate}: expected a PEM file of a certificate") from None
-    if not options.home:  # with other data it is another client
-        whose = "\n".join([options.url, options.token, options.data and os.path.abspath(options.data)])
+    if not options.home:  # with other data it is another client, at another address of the server it is the same
+        whose = "\n".join([options.token or options.url, options.data and os.path.abspath(options.data)])
         options.home = os.path.expanduser(f"~/.federated_suite/{hashlib.sha256(whose.encode()).hexdigest()[:16]}")
     options.name = options.name[:60] or f"python on {platform.system() or 'a machine'}"
     return options

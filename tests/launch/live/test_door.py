@@ -5,6 +5,7 @@ import socket
 import pytest
 from certificates import make_certificate
 
+from launch.live import door as door_module
 from launch.live import guard
 from launch.live.door import HERE, Door
 from launch.live.guard import Bucket, raise_open_files
@@ -22,6 +23,8 @@ EVERYWHERE = Door("0.0.0.0", public_url="https://fl.example.org/")
         (EVERYWHERE, ["127.0.0.1", "192.168.0.7", "fl.example.org", "fe80::1", socket.gethostname()],
          ["example.org", "evil.fl.example.org", "192.168.0.7.example.org"]),
         (Door("class.local"), ["class.local", "10.0.0.1"], ["other.local"]),
+        (Door("0"), ["127.0.0.1", "192.168.0.7"], ["0", "example.org"]),
+        (Door("127.1"), ["127.0.0.1", "localhost"], ["192.168.0.7"]),
     ],
 )  # fmt: skip
 def test_it_is_spoken_to_by_its_own_names_alone(door, own, others):
@@ -36,17 +39,54 @@ def test_pages_of_other_sites_and_of_other_ports_are_not_its_own():
     assert not EVERYWHERE.is_own("http://fl.example.org", "127.0.0.1:8700")
 
 
+@pytest.mark.parametrize(
+    ("url", "base"),
+    [
+        ("https://Example.org:443/", "https://example.org"),
+        ("http://example.org:80", "http://example.org"),
+        ("https://example.org:80", "https://example.org:80"),
+        ("HTTP://[2001:DB8::1]:443", "http://[2001:db8::1]:443"),
+    ],
+)
+def test_a_public_address_is_named_as_browsers_name_it(url, base):
+    door = Door(public_url=url)
+    door.check()
+    assert door.name_base(8700) == base and door.is_own(base, "127.0.0.1:8700")
+    assert door.has_name(base.partition("//")[2].removesuffix(":80").removesuffix(":443").strip("[]"))
+
+
 def test_links_have_the_address_by_which_clients_reach_it():
     assert HERE.name_base(8700) == "http://127.0.0.1:8700"
     assert EVERYWHERE.name_base(8700) == "https://fl.example.org"
     assert Door("::1", certificate="c.pem").name_base(1) == "https://[::1]:1"
-    assert Door("0.0.0.0").name_base(8700) not in ("http://0.0.0.0:8700", "")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "0", "0x0", "0:0::0"])
+def test_on_all_addresses_links_have_that_of_the_machine_in_its_network(host, monkeypatch):
+    class Routed:
+        def connect(self, address):
+            assert address[0] == "192.0.2.1"
+
+        def getsockname(self):
+            return "10.1.2.3", 4567
+
+        __enter__, __exit__ = (lambda self: self), (lambda self, *_: None)
+
+    class InNoNetwork(Routed):
+        def connect(self, address):
+            raise OSError
+
+    monkeypatch.setattr(door_module.socket, "socket", lambda *_: Routed())
+    assert Door(host).name_base(8700) == "http://10.1.2.3:8700"
+    monkeypatch.setattr(door_module.socket, "socket", lambda *_: InNoNetwork())
+    assert Door(host).name_base(8700) == "http://127.0.0.1:8700"
 
 
 @pytest.mark.parametrize(
     ("door", "is_private"),
-    [(HERE, True), (Door("0.0.0.0"), False), (Door("0.0.0.0", "c.pem"), True), (EVERYWHERE, True),
-     (Door("0.0.0.0", public_url="http://a"), False)],
+    [(HERE, True), (Door("0.0.0.0"), False), (Door("0.0.0.0", "c.pem"), True), (EVERYWHERE, False),
+     (Door(public_url="https://a"), True), (Door(public_url="HTTP://a"), False), (Door("127.1"), True),
+     (Door("0.0.0.0", public_url="http://a"), False), (Door("0.0.0.0", "c.pem", public_url="https://a"), True)],
 )  # fmt: skip
 def test_what_others_could_read_is_known(door, is_private):
     assert door.is_private == is_private
@@ -74,7 +114,11 @@ def test_mistakes_are_one_line(tmp_path):
         assert check(Door("", *files)).startswith(
             f"tls_certificate={files[0]}: expected a PEM file of a certificate, and"
         )
-    for url in ("example.org", "https://example.org/live", "ftp://example.org", "https://a b"):
+    beside = check(Door("0", certificate, key))
+    assert beside.startswith(f"tls_certificate={certificate}: expected --public_url beside it where --host=0, since")
+    Door("0.0.0.0", certificate, key, "https://fl.example.org:8700").check()
+    wrong_ports = "https://example.org:99999", "https://example.org:0", "https://example.org:123456"
+    for url in ("example.org", "https://example.org/live", "ftp://example.org", "https://a b", *wrong_ports):
         assert check(Door(public_url=url)).startswith(f"public_url={url}: expected an address without a path")
 
 

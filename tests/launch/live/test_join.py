@@ -440,6 +440,16 @@ def test_a_link_has_a_token_and_makes_a_client_of_its_own():
     assert none.token == "" and len({first.home, second.home, none.home}) == 3
 
 
+def test_a_server_that_comes_back_at_another_address_has_the_same_client(tmp_path):
+    data = tmp_path / "mine.csv"
+    data.write_text("a,b\n")
+    before, after = ([f"{base}/#a-1_"] for base in ("http://127.0.0.1:8700", "https://fl.example.org"))
+    assert join.parse(before).home == join.parse(after).home
+    with_data = [f"--data={data}"]
+    assert join.parse(before + with_data).home == join.parse(after + with_data).home != join.parse(before).home
+    assert len({join.parse([base]).home for base in ("http://127.0.0.1:8700", "http://127.0.0.1:8701")}) == 2
+
+
 def test_the_file_stands_alone():
     """It is copied to other machines, with Python 3.10 or later."""
     tree = ast.parse(pathlib.Path(join.__file__).read_text(), feature_version=(3, 10))
