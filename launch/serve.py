@@ -53,6 +53,8 @@ def parse_request(argv: Sequence[str]) -> Request:
     config, given = parse_config(rest, beside=list(own)), read_given(own)
     config = dataclasses.replace(config, algorithm=config.algorithm.plan_asked())
     flags = choose_resumed_flags(config.run_dir, given) if config.resume else build_serve_flags(given)
+    if flags.free_seat and not config.resume:
+        raise FlagError(f"--free_seat={given['free_seat']}: expected --resume beside it; seats of a new run are free")
     check_waits(flags, given.keys(), isinstance(config.algorithm, SynchronousConfig), config.algo)
     return Request(config, flags, frozenset(given))
 

@@ -17,6 +17,7 @@ from launch.runs.errors import RunFolderError
 MOST_SHOWN = 3  # links in the terminal
 MOST_BYTES = 2**22  # of the file
 OF_ORGANISER, OF_ALL = "organiser", "everybody"
+_OF_PAGE = "/organiser#"
 _LINE = re.compile(r"([a-z]+(?: \d+)?) +(\S+#[\w-]{1,200})", re.ASCII)
 
 
@@ -29,17 +30,20 @@ class Links:
 
     Attributes:
       watch_token: of the organiser's page.
+      has_moved: whether the address, once open, is another one than that of the links that were read.
     """
 
     def __init__(self, roster: Roster, path: pathlib.Path):
         self._roster, self._path, self._base = roster, path, ""
         known = read_links(path) if roster.is_fixed else {}  # of a run that this one replaces there may be some
-        self.watch_token = _get_token(known.pop(OF_ORGANISER, "")) or secrets.token_urlsafe(TOKEN_BYTES)
+        organiser = known.pop(OF_ORGANISER, "")
+        self.watch_token = _get_token(organiser) or secrets.token_urlsafe(TOKEN_BYTES)
+        self._former, self.has_moved = organiser.partition(_OF_PAGE)[0], False
         self._tokens = roster.draw_tokens(map(_get_token, known.values()))
 
     def open(self, base: str) -> None:
         """Writes the file, now that the address of the server is known. Raises RunFolderError where it cannot."""
-        self._base = base
+        self._base, self.has_moved = base, self._former not in ("", base)
         self.keep()
 
     def keep(self) -> None:
@@ -58,22 +62,23 @@ class Links:
     @property
     def organiser(self) -> str:
         """The link of the organiser's page."""
-        return f"{self._base}/organiser#{self.watch_token}"
+        return f"{self._base}{_OF_PAGE}{self.watch_token}"
 
     def find_free(self) -> list[str]:
         """The links that nobody has used, of free seats in order; a shared one once."""
         free = [token for client, token in self._tokens.items() if self._roster.seats[client] is None]
         return [self._name(token) for token in dict.fromkeys(free)]
 
-    def show(self) -> str:
-        """Says the first links; returns the first one."""
-        known = self.find_free() or [self._name(token) for token in dict.fromkeys(self._tokens.values())]
-        shown = known[:MOST_SHOWN] or [f"{self._base}/"]
-        for place, link in enumerate(shown):
+    def show(self) -> str | None:
+        """Says the first links of free seats; returns the first one, None where all seats are taken."""
+        free = self.find_free()
+        if not free:
+            say(f"link     none: all {len(self._roster.seats):,} seats are taken; clients come back by themselves")
+        for place, link in enumerate(free[:MOST_SHOWN]):
             say(f"{'' if place else 'link':<9}{link}")
-        if len(known) > MOST_SHOWN:
-            say(f"         {len(known) - MOST_SHOWN:,} more in {self._path}; each is for one client")
-        return shown[0]
+        if len(free) > MOST_SHOWN:
+            say(f"         {len(free) - MOST_SHOWN:,} more in {self._path}; each is for one client")
+        return free[0] if free else None
 
     def _name_owner(self, client: int) -> str:
         return OF_ALL if self._roster.is_shared else f"seat {client}"

@@ -447,7 +447,8 @@ class LiveNetwork:
         except Rejection as rejection:
             self._happened.append(Queued(received.ticks, index, REJECTED, number))
             client.num_rejected += 1
-            self._note(*self._conduct.reject(index, self._roster.name_client(index), rejection))
+            seated = sum(seat is not None for seat in self._roster.seats)
+            self._note(*self._conduct.reject(index, self._roster.name_client(index), rejection, seated))
             if index in self._conduct.expelled:
                 self._close(received.connection, {"type": "refused", "reason": EXPELLED, "is_final": True})
                 self._lose(received)

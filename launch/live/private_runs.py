@@ -60,4 +60,6 @@ def choose_limits(config: RunConfig, flags: ServeFlags) -> "Limits":
     """
     from launch.live.referee import Limits
 
-    return Limits(math.inf) if is_private_run(config) else Limits(flags.most_norm, flags.most_rejected)
+    if is_private_run(config):
+        return Limits(math.inf)
+    return Limits(flags.most_norm, flags.most_rejected, flags.least_answers)

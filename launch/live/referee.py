@@ -57,10 +57,12 @@ class Limits(NamedTuple):
     Attributes:
       most_norm: of an update that counts; 0: `MOST_BY_MODEL` times that of the model, which counts as at least 1.
       most_rejected: answers in a row, while others' count, after which a client is not asked any more; 0: any number.
+      least_clients: that a round needs, below which nobody is sent away: it would wait for ever.
     """
 
     most_norm: float = 0.0
     most_rejected: int = 0
+    least_clients: int = 1
 
 
 LENIENT = Limits()  # any number of answers, of any size but an absurd one
@@ -182,6 +184,7 @@ class Conduct:
 
     def __init__(self, limits: Limits):
         self._limits, self.expelled = limits, set[int]()
+        self._spared = set[int]()  # who would not be asked any more, if others were there; it was told
         self._version, self._by_model = -1, math.inf  # the bound on updates of this version of the model
         # Of each client's rejections in a row: how many, and how many answers had counted before the first.
         self._rows: dict[int, tuple[int, int]] = {}
@@ -201,15 +204,27 @@ class Conduct:
         self._num_accepted += 1
         self._rows.pop(client, None)
 
-    def reject(self, client: int, name: str, rejection: Rejection) -> list[str]:
-        """Judges a client of this name whose answer does not count; lines to be told at once."""
+    def reject(self, client: int, name: str, rejection: Rejection, num_seated: int) -> list[str]:
+        """Judges a client of this name whose answer does not count; lines to be told at once.
+
+        Args:
+          client, name: who it is.
+          rejection: why.
+          num_seated: clients that have a seat, those who are not asked any more among them.
+        """
         self._new.append(rejection.kind)
         lines = [f"{name}: its answer does not count: {rejection}"] if len(self._new) <= MOST_LINES else []
         number, accepted_before = self._rows.get(client, (0, self._num_accepted))
         self._rows[client] = number + 1, accepted_before
         if 0 < self._limits.most_rejected <= number + 1 and self._num_accepted > accepted_before:
-            self.expelled.add(client)
-            lines.append(f"{name} is asked no more: {number + 1} answers in a row did not count, and others' did")
+            why = f"{number + 1} answers in a row did not count, and others' did"
+            if num_seated - len(self.expelled) > self._limits.least_clients:
+                self.expelled.add(client)
+                lines.append(f"{name} is asked no more: {why}")
+            elif client not in self._spared:
+                self._spared.add(client)
+                least = f"a round needs {self._limits.least_clients} clients (--least_answers), and no more are left"
+                lines.append(f"{name} is asked further, though {why}: {least}")
         return lines
 
     def take_lines(self) -> list[str]:

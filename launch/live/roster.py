@@ -211,6 +211,13 @@ class Roster:
         assert not self.is_fixed
         self.seats[client] = None
 
+    def free(self, client: int) -> None:
+        """Frees a dealt seat whose client has lost its key. `draw_tokens` draws another token for it."""
+        assert self.deals
+        self.seats[client] = None
+        if not self.is_shared:
+            self._token_hashes[client] = ""
+
     def fix(self) -> list[int]:
         """From now on the seats stay; with people's own data those that are free fall away.
 

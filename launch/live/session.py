@@ -30,7 +30,7 @@ from launch.live.messages import VERSION
 from launch.live.ports import listen
 from launch.live.private_runs import check_private, check_private_training, choose_limits, is_private_run
 from launch.live.roster import Roster
-from launch.live.status import Status, describe_round, read_rounds
+from launch.live.status import Status, describe_round, name_some, read_rounds
 from launch.live.training_file import (
     build_fine_tuning,
     check_can_train,
@@ -64,11 +64,10 @@ if TYPE_CHECKING:
 
 JOIN = pathlib.Path(__file__).with_name("join.py")
 NOBODY_WAIT_S = 10.0
-MOST_NAMED = 8  # of those who are waited for with others
 MOST_SHOWN_EXAMPLES = 100  # of which the training file is made
 
 
-OpenTransport = Callable[[int, int, int, "Mapping[str, ServedFile]", str, Door, int], "Transport"]
+OpenTransport = Callable[..., "Transport"]
 
 
 class PatientNetwork:
@@ -109,8 +108,7 @@ class Session:
     Args:
       flags: how they are asked.
       given: which of these were given.
-      open_transport: makes what carries messages, listening on `port` once started: (port, bytes of a message
-        at most, connections at most, files to serve, token of who watches, door, seats); None: WebSockets.
+      open_transport: makes what carries messages, of the arguments of `WebSocketTransport` by name; None: that.
     """
 
     is_live = True
@@ -158,8 +156,8 @@ class Session:
     def load_data(self, config: RunConfig, load: Callable[[RunConfig], FederatedData]) -> FederatedData:
         self._config = config
         check_can_train(config, self._flags.own_data)
-        # A run that goes on takes another one by itself.
         self._door.check()
+        # The port of a run that goes on may be its own server's, which the lock of its folder tells.
         if self._open_transport is None and ("port" in self._given or not config.resume):
             listen(self._flags.host, self._flags.port).close()
         if not self._flags.own_data:
@@ -218,8 +216,14 @@ class Session:
         self._links = Links(self._roster, folder.path / columns.LINKS_FILE)
         name = f"{find_algorithm(config.algo).title} on {name_dataset(flag_values(config), data.dataset)}"
         self._offer = Offer(
-            *(name, file, training, weights, tuple(spec.model_input_shape)),
-            *(data.format.num_classes, tuple(data.format.class_names), config.rounds),
+            name=name,
+            file=file,
+            training=training,
+            weights=weights,
+            input_shape=tuple(spec.model_input_shape),
+            num_classes=data.format.num_classes,
+            class_names=tuple(data.format.class_names),
+            rounds=config.rounds,
         )
         columns_digest = digest(self._description) if self._flags.own_data else None
         page = describe_run(self._offer, data, columns_digest, self._flags.round_deadline_s)
@@ -403,6 +407,13 @@ class Session:
             roster = Roster(path, [(each.num_train, each.num_test) for each in data.clients], is_shared=is_shared)
         if not folder.is_new:
             _read(roster)
+        taken = [client for client, seat in enumerate(roster.seats) if seat]
+        if unknown := [seat for seat in self._flags.free_seat if seat not in taken]:
+            expected = f"one that is taken: {name_some([*map(str, taken)]) or 'none is'}"
+            raise ConfigError("free_seat", unknown[0], expected)
+        for seat in self._flags.free_seat:
+            say(f"note     {roster.name_client(seat)} is freed; links.txt has its new link")
+            roster.free(seat)
         return roster
 
     def _open_network(self, most_bytes: int, load_part: "_PartLoader | None", page: "Mapping[str, ServedFile]") -> None:
@@ -416,26 +427,44 @@ class Session:
         open_transport = self._open_transport or WebSocketTransport
         files = {**page, **pack_organiser_page(), "/join.py": ServedFile(JOIN.read_bytes(), "text/x-python")}
         seats = len(self._roster.seats)
-        arguments = most_bytes, 2 * seats + SPARE_CONNECTIONS, files, self._links.watch_token, self._door, seats
-        self._transport = open_transport(self._flags.port, *arguments)
+        self._transport = open_transport(
+            port=self._flags.port,
+            most_bytes=most_bytes,
+            most_connections=2 * seats + SPARE_CONNECTIONS,
+            files=files,
+            watch_token=self._links.watch_token,
+            door=self._door,
+            num_seats=seats,
+        )
         try:
             self._transport.start()
-        except ConfigError:
-            # The port that the run had is nobody's wish.
-            if "port" in self._given or self._folder.is_new:
-                self._transport = None
+        except ConfigError as error:
+            self._transport = None
+            if error.field != "port" or "port" in self._given or self._folder.is_new:
                 raise
-            self._transport = open_transport(0, *arguments)
-            self._transport.start()
-            say(f"note     another program listens on port {self._flags.port}; give clients the new link")
+            expected = (
+                "no other program on the run's own, to which its clients come back; or another one by --port, by which "
+                "browsers lose their seats"
+            )
+            raise ConfigError("port", self._flags.port, expected) from None
         self._status = Status(
-            *(lambda content: self._transport.show(content), say, self._offer.name, os.path.relpath(self._folder.path)),
-            *(self._config.rounds, isinstance(self._config.algorithm, SynchronousConfig), self._find_link),
-            self._roster.is_shared,
+            show=lambda content: self._transport.show(content),
+            say=say,
+            name=self._offer.name,
+            folder=os.path.relpath(self._folder.path),
+            rounds=self._config.rounds,
+            waits=isinstance(self._config.algorithm, SynchronousConfig),
+            find_link=self._find_link,
+            is_shared=self._roster.is_shared,
         )
         self._network = LiveNetwork(
-            *(self._transport, self._roster, self._flags.away_after_s, load_part, self._description),
-            *(self._status, choose_limits(self._config, self._flags)),
+            transport=self._transport,
+            roster=self._roster,
+            away_after_s=self._flags.away_after_s,
+            load_part=load_part,
+            description=self._description,
+            status=self._status,
+            limits=choose_limits(self._config, self._flags),
         )
         self._say_links(self._door.name_base(self._transport.port))
         if self._transport.most_connections < seats:
@@ -452,12 +481,18 @@ class Session:
         place = os.path.relpath(JOIN)
         data = " --data=<your file>" if self._flags.own_data else ""
         link = self._links.show()
-        say(f'join     python {place if not place.startswith("..") else JOIN} "{link}"{data}')
-        say(f"         join.py is one file, also at {base}/join.py; it needs ai-edge-litert, numpy and aiohttp")
+        if link is not None:
+            say(f'join     python {place if not place.startswith("..") else JOIN} "{link}"{data}')
+            say(f"         join.py is one file, also at {base}/join.py; it needs ai-edge-litert, numpy and aiohttp")
         say(f"watch    {self._links.organiser}")
+        if self._links.has_moved:
+            say("note     another address than before: join.py needs its new link, of links.txt; browsers, which keep")
+            say("         their keys by address, have lost their seats, see --free_seat")
         if not self._door.is_private:
-            say("note     http is not private: others can read and change all on the way; see --tls_certificate")
-        if self._flags.qr and sys.stdout.isatty():
+            is_beside = self._door.public_base.startswith("https:")
+            fix = "leave out --host if the proxy is on this machine" if is_beside else "see --tls_certificate"
+            say(f"note     http is not private: others can read and change all on the way; {fix}")
+        if link is not None and self._flags.qr and sys.stdout.isatty():
             import segno
 
             segno.make(link).terminal(compact=True)
@@ -487,9 +522,8 @@ class Session:
 
 
 def _describe_waiting(names: Sequence[str], least: int) -> str:
-    told = ", ".join(names[:MOST_NAMED]) + (" and others" if len(names) > MOST_NAMED else "")
     verb = "is" if least == 1 else "are"
-    return f"{len(names)} of {format_count(least, 'client')} {verb} here{told and f': {told}'}"
+    return f"{len(names)} of {format_count(least, 'client')} {verb} here{f': {name_some(names)}' if names else ''}"
 
 
 class _PartLoader:

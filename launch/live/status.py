@@ -39,7 +39,7 @@ from launch.runs.round_table import read_round_table
 EVERY_TICKS = TICKS_A_SECOND // 2  # between two that are shown
 MOST_ROUNDS = 500  # rows of the history; a screen has few more columns
 MOST_NOTICES = 20
-MOST_NAMED = 8  # who came and left, in a line
+MOST_NAMED = 8  # clients in a line
 MOST_SEATS_AT_ONCE = 20  # whose clients are told as they come and leave; of more it is said after each round
 WAITING, RUNNING, OVER = "waiting", "running", "over"
 FREE, HERE, TRAINING, AWAY = "free", "here", "training", "away"
@@ -132,6 +132,14 @@ def read_rounds(folder: pathlib.Path, last_round: int) -> list[Round]:
 def _read_columns(path: pathlib.Path, last_round: int) -> dict[str, list[str]]:
     names, rows = read_round_table(path, last_round)
     return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def name_some(names: Sequence[str]) -> str:
+    """Names in a line; of many the first ones, and how many more there are."""
+    more = len(names) - MOST_NAMED
+    if more > 0:
+        return f"{', '.join(names[:MOST_NAMED])} and {more:,} more"
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def draw_code(link: str) -> dict[str, Any]:
@@ -336,4 +344,4 @@ class Status:
     def _describe(self, seats: Sequence[int] | set[int]) -> str:
         if len(seats) > MOST_NAMED:
             return f"{len(seats):,}"
-        return " and ".join(f"{self._seats[seat].name or 'client'} (seat {seat})" for seat in sorted(seats))
+        return name_some([f"{self._seats[seat].name or 'client'} (seat {seat})" for seat in sorted(seats)])

@@ -13,9 +13,9 @@ from typing import Any
 from files.reading import read_regular
 from files.writing import write_text
 from launch.settings.errors import FlagError
-from launch.settings.flag_fields import can_hold, iterate_fields
+from launch.settings.flag_fields import can_hold, iterate_fields, replace_fields
 from launch.settings.run_config import CONFIG_FILE, MAX_JSON
-from tff_algos.settings.config_fields import ConfigError, check, setting
+from tff_algos.settings.config_fields import ConfigError, check, format_value, setting
 
 SERVE_FILE = "serve.json"
 LIVE = "live"  # in config.json: that clients answered over the network
@@ -28,6 +28,7 @@ MOST_S = 1e7  # four months
 OF_WAITING_ROUNDS = ("round_deadline_s", "least_answers", "more_asked")
 # What a live run that goes on cannot have otherwise: its seats are fixed.
 FIXED = ("own_data", "seats", "schema", "link")
+ONCE = ("free_seat",)  # what only a run that goes on can have, when it is started
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +56,9 @@ class ServeFlags:
     round_deadline_s: float = setting(
         60.0, "Seconds after which a round ends without the answers missing.", above=0, maximum=MOST_S
     )
-    least_answers: int = setting(1, "Answers below which a round leaves the model as it is.", minimum=1)
+    least_answers: int = setting(
+        1, "Answers below which a round leaves the model as it is; in a private run it is noise alone.", minimum=1
+    )
     more_asked: int = setting(0, "Clients asked beyond the cohort, the slowest of which are not waited for.", minimum=0)
     away_after_s: float = setting(
         10.0, "Seconds without a connection after which a client has left.", minimum=0, maximum=MOST_S
@@ -67,14 +70,25 @@ class ServeFlags:
     )
     most_rejected: int = setting(
         5,
-        "Rejected answers in a row, while those of others count, after which a client is asked no more; 0: any number.",
+        "Rejected answers in a row, while those of others count, after which a client is asked no more, unless too few "
+        "for a round would be left; 0: any number.",
         minimum=0,
     )
     link: str = setting(EACH, "Links to hand out: one for each client, or one for all.", choices=(EACH, SHARED))
     qr: bool = setting(True, "Shows the link as a QR code, on a terminal.")
+    free_seat: tuple[int, ...] = setting(
+        (),
+        "With --resume: seats to give away anew, such as 3 or 1,4, since their clients have lost their keys.",
+        minimum=0,
+        maximum=MOST_SEATS - 1,
+        expected="numbers of seats with commas between",
+    )
 
     def __post_init__(self):
         check(self)
+        if self.free_seat and self.own_data:
+            expected = "none with --own_data, where a seat is for its client's own examples; start a new run"
+            raise ConfigError("free_seat", format_value(self.free_seat), expected)
         for name in ("seats", "schema"):
             if getattr(self, name) and not self.own_data:
                 raise ConfigError(name, getattr(self, name), "--own_data beside it; else the data set has the seats")
@@ -96,14 +110,15 @@ def build_serve_flags(values: Mapping[str, Any]) -> ServeFlags:
     if values.get("schema") and "evaluate_on" not in values:  # by which the server has no test examples
         values = {**values, "evaluate_on": ON_CLIENTS}
     try:
-        return ServeFlags(**values)
+        return replace_fields(ServeFlags(), values)
     except ConfigError as error:
         raise FlagError(f"--{error}") from None
 
 
 def write_serve_flags(folder: pathlib.Path, flags: ServeFlags) -> None:
-    """Keeps the flags in a run's folder, to go on with."""
-    write_text(folder / SERVE_FILE, json.dumps(dataclasses.asdict(flags), indent=2) + "\n")
+    """Keeps the flags in a run's folder, to go on with; those that are for once are left out."""
+    kept = {name: value for name, value in dataclasses.asdict(flags).items() if name not in ONCE}
+    write_text(folder / SERVE_FILE, json.dumps(kept, indent=2) + "\n")
 
 
 def choose_resumed_flags(run_dir: str, given: Mapping[str, Any]) -> ServeFlags:

@@ -55,7 +55,7 @@ def run_live(flags, factor, folder):
     def forge(deltas):
         return {name: array * array.dtype.type(factor) for name, array in deltas.items()}
 
-    def open_transport(*_):
+    def open_transport(**_):
         for index, link in enumerate(session._links.find_free()):
             kind = forge if index < NUM_ATTACKERS else lambda deltas: deltas
             TrainingClient(transport, f"{index:02x}", kind).join(token=link.partition("#")[2])

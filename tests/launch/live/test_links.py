@@ -6,7 +6,7 @@ import pytest
 
 from launch.live.links import Links
 from launch.live.messages import VERSION
-from launch.live.roster import Roster, read_join
+from launch.live.roster import Refusal, Roster, read_join
 from launch.runs.errors import RunFolderError
 
 DEALT = [(5, 1)] * 5
@@ -55,12 +55,48 @@ def test_a_server_that_is_started_again_has_the_same_links_at_its_new_address(ma
     roster.keep()
     _, again = make(is_kept=True, base="http://127.0.0.1:1")
     assert again.find_free() == [link.replace(":8700", ":1") for link in links.find_free()]
-    assert again.watch_token == links.watch_token
+    assert again.watch_token == links.watch_token and again.has_moved and not links.has_moved
+    assert not make(is_kept=True, base="http://127.0.0.1:1")[1].has_moved
     again.remove()
     _, last = make(is_kept=True)
     assert len(last.find_free()) == 4 and not {*last.find_free()} & {*links.find_free()}
     _, third = make(is_kept=True)  # the new ones stay, too
     assert third.find_free() == last.find_free()
+
+
+def test_a_seat_that_is_freed_has_a_new_link_and_the_old_one_is_of_no_use(make):
+    roster, links = make()
+    old = links.find_free()
+    for link in old[:2]:
+        join(roster, link)
+    roster.fix()
+    roster.keep()
+    again, _ = make(is_kept=True)
+    again.free(1)
+    found = Links(again, roster.path.with_name("links.txt"))
+    found.open(BASE)
+    [new] = {*found.find_free()} - {*old}
+    assert found.find_free() == [new, *old[2:]]
+    with pytest.raises(Refusal, match="none of this run's"):
+        join(again, old[1])
+    third, _ = make(is_kept=True)  # the roster is kept so
+    assert third.seats[1] is None and third.seats[0] is not None
+    join(third, new)
+    assert third.seats[1] is not None
+
+
+def test_a_seat_of_a_shared_link_is_freed_for_the_next_who_has_it(make):
+    roster, links = make(is_shared=True, dealt=DEALT[:2])
+    [link] = links.find_free()
+    for _ in range(2):
+        join(roster, link)
+    roster.fix()
+    roster.keep()
+    again, found = make(is_kept=True, is_shared=True, dealt=DEALT[:2])
+    again.free(0)
+    assert found.find_free() == [link]
+    join(again, link)
+    assert again.seats[0] is not None
 
 
 def test_another_run_takes_no_links_of_the_one_whose_folder_it_gets(make):
@@ -74,7 +110,8 @@ def test_a_shared_link_is_one_and_stays_while_a_seat_is_free(make, tmp_path, cap
     assert (tmp_path / "links.txt").read_text().splitlines()[1:] == [f"everybody   {link}"]
     assert links.show() == link and capsys.readouterr().out == f"link     {link}\n"
     join(roster, link)
-    assert links.find_free() == [] and links.show() == link
+    assert links.find_free() == [] and links.show() is None
+    assert capsys.readouterr().out == "link     none: all 1 seats are taken; clients come back by themselves\n"
 
 
 def test_of_many_links_the_first_free_ones_are_shown(make, capsys, tmp_path):

@@ -340,6 +340,23 @@ def test_who_is_rejected_too_often_leaves_and_does_not_come_back(tmp_path):
     ]
 
 
+def test_who_is_needed_by_a_round_is_rejected_and_stays(tmp_path):
+    run = Run(tmp_path, limits=Limits(most_rejected=2, least_clients=2))
+    for number in range(1, 5):
+        for client, value in ((0, 0.5), (1, np.nan)):
+            run.clients[client].answer(run.ask(client, number), value=value)
+        assert [run.take(1.0)[1:] for _ in range(2)] == [(0, ANSWERED, number), (1, REJECTED, number)]
+    assert run.take(1.0) is None and run.network.find_present().tolist() == [0, 1]
+    [told] = [line for line in run.network.take_notices() if "is asked further" in line]
+    assert told.endswith("a round needs 2 clients (--least_answers), and no more are left")
+    # Of one more, a free seat's, nobody is left without.
+    third = ScriptedClient(run.transport, make_key(2)).join()
+    run.clients[0].answer(run.ask(0, 5), value=0.5)
+    run.clients[1].answer(run.ask(1, 5), value=np.nan)
+    assert [run.take(2.0)[1:3] for _ in range(4)] == [(2, JOINED), (0, ANSWERED), (1, REJECTED), (1, LEFT)]
+    assert not third.is_closed and run.clients[1].is_closed
+
+
 def test_a_withdrawn_task_is_forgotten(run):
     task = run.ask(0)
     run.network.withdraw(0)

@@ -167,8 +167,8 @@ def test_without_a_bound_it_is_a_thousand_times_the_models_norm():
     assert Conduct(Limits(most_norm=0.5)).find_most_norm(3, [np.ones(2, np.float32)]) == 0.5
 
 
-def reject(conduct, client, kind=NOT_FINITE):
-    return conduct.reject(client, f"seat {client}", Rejection(kind, "why"))
+def reject(conduct, client, kind=NOT_FINITE, num_seated=100):
+    return conduct.reject(client, f"seat {client}", Rejection(kind, "why"), num_seated)
 
 
 def test_who_is_rejected_again_and_again_while_others_count_is_asked_no_more():
@@ -178,6 +178,29 @@ def test_who_is_rejected_again_and_again_while_others_count_is_asked_no_more():
     conduct.accept(0)
     assert reject(conduct, 1)[1:] == ["seat 1 is asked no more: 4 answers in a row did not count, and others' did"]
     assert conduct.expelled == {1}
+
+
+def test_nobody_is_sent_away_without_whom_a_round_would_wait_for_ever():
+    conduct = Conduct(Limits(most_rejected=1, least_clients=2))
+    for _ in range(4):
+        conduct.accept(0)
+        for client in (1, 2):
+            reject(conduct, client, num_seated=3)
+    assert conduct.expelled == {1}
+    assert reject(conduct, 2, num_seated=4)[1:] == [
+        "seat 2 is asked no more: 5 answers in a row did not count, and others' did"
+    ]
+
+
+def test_who_is_asked_further_for_want_of_others_is_told_once():
+    conduct = Conduct(Limits(most_rejected=2, least_clients=2))
+    conduct.accept(0)
+    lines = [[]]
+    for _ in range(4):
+        lines.append(reject(conduct, 1, num_seated=2)[1:])
+        conduct.accept(0)
+    told = "seat 1 is asked further, though 2 answers in a row did not count, and others' did: a round needs 2 clients"
+    assert lines == [[], [], [f"{told} (--least_answers), and no more are left"], [], []]
 
 
 def test_an_answer_that_counts_begins_the_row_anew():

@@ -68,7 +68,7 @@ def serve(*arguments, simulates=False):
     transport.port = 8700
     clients = []
 
-    def open_transport(*_):
+    def open_transport(**_):
         links = session._links.find_free() or [""] * 2  # who has a seat needs none
         for key, link in zip("ab", links, strict=True):
             clients.append(TrainingClient(transport, key).join(token=link.partition("#")[2]))
@@ -170,6 +170,49 @@ def test_flags_that_cannot_be_meant(values, field):
     assert refused.value.field == field
 
 
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (["--free_seat=2"], r"free_seat=2: expected one that is taken: 0 and 1"),
+        (["--free_seat=0,7"], r"free_seat=7: expected one that is taken: 0 and 1"),
+    ],
+)
+def test_a_seat_that_is_none_is_not_freed(live, given, line):
+    folder = live[0]
+    roster = (folder / columns.ROSTER_FILE).read_text()
+    config, flags, names = parse_request(["--resume", f"--run_dir={folder}", "--rounds=4", *given])
+    with pytest.raises(ConfigError, match=line), Session(flags, names, forbid_opening) as session:
+        run_training(config, session)
+    assert (folder / columns.ROSTER_FILE).read_text() == roster
+
+
+def test_another_client_takes_a_seat_that_is_freed_once(tmp_path, monkeypatch, capsys):
+    """The former one, if it finds its key after all, has lost the seat."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    run_dir = tmp_path / "run"
+    serve(*FLAGS, "--rounds=1", f"--run_dir={run_dir}")
+    before = json.loads((run_dir / columns.ROSTER_FILE).read_text())["seats"]
+    transport = MemoryTransport()
+    transport.port = 8700
+    clients = []
+
+    def open_transport(**_):
+        [link] = session._links.find_free()
+        clients.append(TrainingClient(transport, "c").join(token=link.partition("#")[2]))
+        clients.append(TrainingClient(transport, "b").join(token=""))
+        clients.append(TrainingClient(transport, "a").join(token=""))
+        return transport
+
+    config, flags, given = parse_request(["--resume", f"--run_dir={run_dir}", "--rounds=2", "--free_seat=0"])
+    with Session(flags, given, open_transport) as session:
+        run_training(config, session)
+    after = json.loads((run_dir / columns.ROSTER_FILE).read_text())["seats"]
+    assert after[1] == before[1] and after[0]["key_hash"] != before[0]["key_hash"]
+    assert [client.heard[-1].type for client in clients] == ["done", "done", "refused"]
+    assert "(seat 0) is freed; links.txt has its new link\n" in capsys.readouterr().out
+    assert choose_resumed_flags(str(run_dir), {}).free_seat == ()
+
+
 @pytest.mark.slow
 def test_a_private_run_spends_its_budget_and_has_no_twin(tmp_path, monkeypatch, capsys):
     """The budget lasts for three rounds; one that goes on has none left."""
@@ -208,5 +251,5 @@ def test_what_a_private_run_cannot_have_is_refused_before_anybody_is_waited_for(
     assert not (tmp_path / "run").exists()
 
 
-def forbid_opening(*_):
+def forbid_opening(**_):
     raise AssertionError("nobody may be waited for")
