@@ -25,6 +25,7 @@ from launch.live.roster import Refusal, Roster, read_caller, read_join
 from launch.live.status import Status, describe_seat
 from launch.live.traffic import Traffic
 from launch.live.transport import Received, Transport
+from launch.live.waiting import Waiting
 from tff_algos.client.local_training import count_examples_trained
 from tff_algos.rounds.network import ANSWERED, JOINED, LEFT, REJECTED, TICK_S, Happening, Task
 
@@ -34,6 +35,7 @@ MOST_FETCHED = 16  # files and parts by a connection; a client needs three
 # What is asked beside rounds, and the message that answers it.
 EVALUATE, FINE_TUNE = "evaluate", "fine_tune"
 _ANSWERS = (ANSWERED, REJECTED)
+Show = Callable[[list[str]], None]
 _REPLIES = {"measured": EVALUATE, "tuned": FINE_TUNE}
 
 
@@ -83,35 +85,40 @@ class LiveNetwork:
         self._files = dict[str, bytes]()  # that were offered, by SHA-256: the message, which all get
         self._referee: Referee | None = None
         self._conduct = Conduct(limits)
+        self._waiting = Waiting(transport.now_ticks, self._step, self._list_connected)
         self.round_num = 0
         transport.know(self._is_known)
         self._see(*range(len(self._clients)))
 
     # --- Before the rounds ---
 
-    def enrol(self, least: int, show: Callable[[list[str]], None] = lambda names: None) -> None:
-        """Waits until so many clients have joined, and fixes the seats; `show` gets the names of those who are there.
+    def enrol(self, least: int, show: Show = lambda names: None, tell: Callable[[], None] | None = None) -> None:
+        """Waits until so many clients have joined, and fixes the seats; see `Waiting` for `show` and `tell`.
 
-        A seat whose client goes before that is free again.
+        A seat whose client goes before that is free again when its grace is over.
         """
-        show([])
-        shown = list[str]()
         while not self._roster.is_fixed:
-            if (names := self._list_connected()) != shown:
-                show(names)
-                shown = names
+            self._waiting.wait(least, least, 0.0, show, tell)
             # Who knocked before it begins is let in, too.
-            if not self._step(self._transport.now_ticks() if len(names) >= least else None):
+            while self._step(self._transport.now_ticks()):
+                pass
+            names = self._list_connected()
+            if len(names) >= least:
+                show(names)
                 self._fix()
 
-    def await_return(self, least: int, show: Callable[[list[str]], None] = lambda names: None) -> None:
-        """Waits until so many clients of a run that goes on are connected again; the clock does not run yet."""
-        shown = None
-        while len(names := self._list_connected()) < least:
-            if names != shown:
-                show(names)
-                shown = names
-            self._step(None)
+    def await_return(
+        self, least: int, patience_s: float, show: Show = lambda names: None, tell: Callable[[], None] | None = None
+    ) -> None:
+        """Waits until so many clients of a run that goes on are connected again; the clock does not run yet.
+
+        For the others that have a seat it waits so many seconds more.
+        """
+        self._waiting.wait(least, max(least, self.count_seated()), patience_s, show, tell)
+
+    def count_seated(self) -> int:
+        """How many clients have a seat."""
+        return sum(seat is not None for seat in self._roster.seats)
 
     def _list_connected(self) -> list[str]:
         """The names of those who are connected, in the order of their seats."""
@@ -298,8 +305,8 @@ class LiveNetwork:
         return True
 
     def _find_expiry(self) -> tuple[int | None, int]:
-        """When the next grace is over, and whose; None while the clock stands."""
-        if not self._lost or self._start is None:
+        """When the next grace is over, and whose; None while those of a run that goes on come back."""
+        if not self._lost or (self._start is None and self._roster.is_fixed):
             return None, -1
         ticks, index = min((ticks, index) for index, ticks in self._lost.items())
         return ticks + self._grace, index
@@ -308,7 +315,10 @@ class LiveNetwork:
         client = self._clients[index]
         client.is_here, client.task, client.request = False, None, None
         self._lost.pop(index, None)
-        self._happened.append(Queued(ticks, index, LEFT))
+        if self._roster.is_fixed:
+            self._happened.append(Queued(ticks, index, LEFT))
+        else:
+            self._roster.release(index)
         self._see(index)
 
     def _lose(self, received: Received) -> None:
@@ -316,10 +326,8 @@ class LiveNetwork:
             return
         client = self._clients[index]
         client.connection = None
-        if not self._roster.is_fixed:
-            self._roster.release(index)
-        elif client.is_here or self._start is None:
-            self._lost[index], client.has_been_lost = received.ticks, True
+        if client.is_here or self._start is None:
+            self._lost[index], client.has_been_lost = received.ticks, self._roster.is_fixed
         self._see(index)
 
     def _hear(self, received: Received) -> None:
@@ -447,8 +455,7 @@ class LiveNetwork:
         except Rejection as rejection:
             self._happened.append(Queued(received.ticks, index, REJECTED, number))
             client.num_rejected += 1
-            seated = sum(seat is not None for seat in self._roster.seats)
-            self._note(*self._conduct.reject(index, self._roster.name_client(index), rejection, seated))
+            self._note(*self._conduct.reject(index, self._roster.name_client(index), rejection, self.count_seated()))
             if index in self._conduct.expelled:
                 self._close(received.connection, {"type": "refused", "reason": EXPELLED, "is_final": True})
                 self._lose(received)
@@ -587,6 +594,7 @@ class LiveNetwork:
         kept = self._roster.fix()
         self._clients = [self._clients[client] for client in kept]
         self._client_of = {each.connection: i for i, each in enumerate(self._clients) if each.connection is not None}
+        self._lost = {kept.index(client): ticks for client, ticks in self._lost.items()}
         if self._status is not None:
             self._status.forget_seats()
         self._see(*range(len(self._clients)))

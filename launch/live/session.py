@@ -20,7 +20,7 @@ import numpy as np
 
 from datasets.federated_data import FederatedData
 from files.writing import write_whole
-from launch.console.progress import StatusLine, say, say_while_waiting
+from launch.console.progress import StatusLine, format_duration, say, say_while_waiting
 from launch.console.shown_text import format_count
 from launch.live.door import Door
 from launch.live.guard import SPARE_CONNECTIONS
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 
 JOIN = pathlib.Path(__file__).with_name("join.py")
 NOBODY_WAIT_S = 10.0
+RETURN_S = 60.0  # at most, in which the clients of a run that goes on may come back, once it could go on without them
 MOST_SHOWN_EXAMPLES = 100  # of which the training file is made
 
 
@@ -303,9 +304,7 @@ class Session:
         now_s = time.monotonic()
         self._status.add_round(describe_round(round_num, self._tested, self._last, now_s - self._noted_s))
         self._tested, self._noted_s = (None, None), now_s
-        refused = [f"refused: {count:,} {what}" for what, count in self._transport.take_refused().items()]
-        for line in [*self._network.take_notices(), *refused]:
-            say(f"note     {line}")
+        self._say_notices()
 
     def list_digests(self) -> dict[str, str]:
         return {columns.TRAFFIC_FILE: self._traffic.digest()} if self._traffic is not None else {}
@@ -498,13 +497,20 @@ class Session:
             segno.make(link).terminal(compact=True)
 
     def _wait_for_return(self) -> None:
-        """Waits, in a run that goes on, until as many are back as a round needs, so that none is spent on nobody."""
-        least = self._flags.least_answers
-        self._status.wait_for(least)
+        """Waits, in a run that goes on, until as many are back as a round needs, so that none is spent on nobody.
+
+        The others have some time to come, too: a round of a few of them may make the model worse.
+        """
+        least, patience_s = self._flags.least_answers, min(self._flags.round_deadline_s, RETURN_S)
+        most = max(least, self._network.count_seated())
+        text = f"those who had a seat have {format_duration(patience_s)} to come back, then {least:,} of them"
+        text += f" {'is' if least == 1 else 'are'} enough (--least_answers)"
+        self._status.wait_for(most)
         with contextlib.closing(StatusLine("wait")) as line:
             self._network.await_return(
-                least,
-                lambda names: line.show(f"{_describe_waiting(names, least)}; the run goes on when enough are back"),
+                *(least, patience_s),
+                lambda names: line.show(_describe_waiting(names, most) + f"; {text}" * (len(names) < most)),
+                self._say_notices,
             )
         self._status.go_on(least)
 
@@ -515,10 +521,15 @@ class Session:
             return
         least = self._flags.start_with or len(self._roster.seats)
         self._status.wait_for(least)
-        line = StatusLine("wait")
-        with contextlib.closing(line):
-            self._network.enrol(least, lambda names: line.show(_describe_waiting(names, least)))
+        with contextlib.closing(StatusLine("wait")) as line:
+            self._network.enrol(least, lambda names: line.show(_describe_waiting(names, least)), self._say_notices)
         self._status.go_on(self._flags.least_answers)
+
+    def _say_notices(self) -> None:
+        """Says what did not count, and who was refused, since the last time."""
+        refused = [f"refused: {count:,} {what}" for what, count in self._transport.take_refused().items()]
+        for line in [*self._network.take_notices(), *refused]:
+            say(f"note     {line}")
 
 
 def _describe_waiting(names: Sequence[str], least: int) -> str:
