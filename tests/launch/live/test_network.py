@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_transport import MemoryTransport, ScriptedClient, Silence, open_roster
+from memory_transport import TICKS, MemoryTransport, ScriptedClient, Silence, open_roster
 
 from launch.live.messages import pack
 from launch.live.network import EVALUATE, FINE_TUNE, MOST_FETCHED, LiveNetwork
@@ -131,7 +131,7 @@ def test_an_answer_that_came_and_was_not_taken_is_late_and_nothing_else(run):
 def test_enrolment_waits_and_a_seat_is_free_again_until_the_run_begins(tmp_path):
     transport, shown = MemoryTransport(), []
     roster = open_roster(transport, tmp_path / "roster.json", most=4, columns="")
-    network = LiveNetwork(transport, roster, description={"kind": "table"})
+    network = LiveNetwork(transport, roster, GRACE_S, description={"kind": "table"})
     examples = [{"num_train": 5 + index, "num_test": 1, "columns": ""} for index in range(4)]
     ann, bob, cid = (ScriptedClient(transport, make_key(i), **examples[i]).join() for i in range(3))
     bob.hang_up()
@@ -155,17 +155,56 @@ def test_enrolment_waits_and_a_seat_is_free_again_until_the_run_begins(tmp_path)
 
 def test_seats_left_free_lose_their_gaps_where_people_bring_their_own(tmp_path):
     transport = MemoryTransport()
-    network = LiveNetwork(transport, open_roster(transport, tmp_path / "roster.json", most=4))
+    network = LiveNetwork(transport, open_roster(transport, tmp_path / "roster.json", most=4), GRACE_S)
     own = {"num_train": 5, "columns": ""}
     ann, bob = (ScriptedClient(transport, make_key(i), **own).join() for i in range(2))
     ann.hang_up(after_s=0)
+    with pytest.raises(Silence):  # the grace goes by
+        network.enrol(2)
     cid = ScriptedClient(transport, make_key(2), **own)
     cid.join()  # takes Ann's place, then Bob goes
     bob.hang_up()
+    with pytest.raises(Silence):
+        network.enrol(2)
     dan = ScriptedClient(transport, make_key(3), **own).join()
     network.enrol(2)
     network.publish(OFFER)
     assert [each.list_heard("welcome")[0].header["client"] for each in (cid, dan)] == [0, 1]
+
+
+@pytest.mark.parametrize("deals", [True, False])
+def test_before_round_1_a_link_is_its_clients_for_the_grace(tmp_path, deals):
+    """Another key is refused that comes by it meanwhile; who comes back has the seat, also if the run begins first."""
+    transport, seats = MemoryTransport(), {"dealt": DEALT} if deals else {"most": 3, "columns": ""}
+    roster = Roster(tmp_path / "roster.json", **seats)
+    tokens = roster.draw_tokens()
+    network, own = LiveNetwork(transport, roster, GRACE_S), {} if deals else {"num_train": 5, "columns": ""}
+    ann, bob, cid = (ScriptedClient(transport, make_key(i), token=tokens[i], **own) for i in range(3))
+    ann.join()
+    ann.hang_up()
+    thief = ScriptedClient(transport, make_key(7), token=tokens[0], **own).join()
+    bob.say(bob.join_header, after_s=GRACE_S / 2)
+    cid.say(cid.join_header, after_s=GRACE_S / 2)
+    network.enrol(2)
+    assert thief.is_closed and "the link is taken" in thief.heard[-1].header["reason"]
+    network.publish(OFFER)
+    ann.come_back()
+    network.start_clock(0.0)
+    assert network.take(GRACE_S) is None  # nobody leaves
+    assert ann.list_heard("welcome")[0].header["client"] == 0 and network.find_present().tolist() == [0, 1, 2]
+
+
+def test_who_is_refused_while_clients_are_waited_for_is_told_every_few_seconds(tmp_path):
+    transport, told = MemoryTransport(), []
+    network = LiveNetwork(transport, open_roster(transport, tmp_path / "roster.json", DEALT))
+    for index in range(5):
+        ScriptedClient(transport, make_key(index), token=None).join()
+    first = ScriptedClient(transport, make_key(8))
+    first.say(first.join_header, after_s=10.0)
+    network.enrol(1, tell=lambda: told.append((transport.ticks, network.take_notices())))
+    line = "a client is refused: the link has no token: take it whole, with # and what follows (5 times)"
+    assert [lines for _, lines in told] == [[line], [], []]
+    assert [ticks - told[0][0] for ticks, _ in told] == [0, 3 * TICKS, 6 * TICKS]
 
 
 def test_a_full_run_refuses_in_a_line(run):
@@ -484,10 +523,26 @@ def test_a_run_that_goes_on_waits_for_who_comes_back_before_its_time_goes_on(tmp
     network.publish(OFFER)
     client = ScriptedClient(transport, make_key(1))
     client.say(client.join_header, after_s=4000.0)
-    network.await_return(1, shown.append)
-    assert shown == [[]]
+    network.await_return(1, 0.0, shown.append)
+    assert shown == [[], ["client 01"]]
     network.start_clock(100.0)
     assert network.now_s() == 100.0 and network.find_present().tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(("comes_after_s", "is_there"), [(49.0, True), (51.0, False)])
+def test_a_run_that_goes_on_waits_for_the_others_for_a_while(tmp_path, comes_after_s, is_there):
+    """From when as many are back as a round needs; seats that nobody took are not waited for."""
+    Run(tmp_path).roster.keep()
+    transport, roster = MemoryTransport(ticks=7), Roster(tmp_path / "roster.json", DEALT)
+    roster.read()
+    network, shown = LiveNetwork(transport, roster, GRACE_S), []
+    network.publish(OFFER)
+    first, second = (ScriptedClient(transport, make_key(index)) for index in range(2))
+    first.say(first.join_header, after_s=100.0)
+    second.say(second.join_header, after_s=100.0 + comes_after_s)
+    network.await_return(1, 50.0, shown.append)
+    assert shown == [[], ["client 00"], *[["client 00", "client 01"]] * is_there]
+    assert transport.ticks == 7 + (100 + min(comes_after_s, 50)) * TICKS
 
 
 def test_a_run_that_goes_on_has_its_seats_present_for_the_grace(tmp_path):
@@ -500,8 +555,8 @@ def test_a_run_that_goes_on_has_its_seats_present_for_the_grace(tmp_path):
     client = ScriptedClient(transport, make_key(1))
     client.say(client.join_header, after_s=4.0)
     shown = []
-    network.await_return(0, shown.append)  # as many as are there
-    assert not shown
+    network.await_return(0, 0.0, shown.append)  # as many as are there
+    assert shown == [[]]
     network.start_clock(100.0)
     assert network.find_present().tolist() == [0, 1]
     for index in (0, 1):
