@@ -1,4 +1,4 @@
-"""Waiting for clients while no round runs: who is there is shown, and who was refused is told. Imports no TensorFlow."""
+"""Waiting for clients before rounds: who is there is shown, and who was refused is told. Imports no TensorFlow."""
 
 import math
 from collections.abc import Callable
