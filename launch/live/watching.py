@@ -22,13 +22,16 @@ class Watching:
     Args:
       token: which one must say in its first message, of text; "": nobody watches.
       refuse, admit: what becomes of the connection of a request whose first message had not the token, or had it.
+
+    Attributes:
+      watchers: who is there.
     """
 
     def __init__(self, token: str, refuse: Callable[[web.Request], None], admit: Callable[[web.Request], None]):
         self._token, self._refuse, self._admit = token.encode(), refuse, admit
         self._newest, self._has_ended = "", False
         self._changed = asyncio.Event()  # another one with every change
-        self._watchers = set[web.WebSocketResponse]()
+        self.watchers = set[web.WebSocketResponse]()
 
     def show(self, content: str) -> None:
         """From now on this is the newest status."""
@@ -56,7 +59,7 @@ class Watching:
             if not (self._token and is_token):
                 self._refuse(request)
                 await ws.close(code=WSCloseCode.POLICY_VIOLATION, message=b"not the organiser's link")
-            elif len(self._watchers) >= MOST_WATCHERS:
+            elif len(self.watchers) >= MOST_WATCHERS:
                 await ws.close(code=WSCloseCode.TRY_AGAIN_LATER, message=b"too many watch already")
             else:
                 self._admit(request)
@@ -64,12 +67,12 @@ class Watching:
         return answer
 
     async def _attend(self, ws: web.WebSocketResponse) -> None:
-        self._watchers.add(ws)
+        self.watchers.add(ws)
         sending = asyncio.create_task(self._send(ws))
         try:
             await ws.receive()  # its end, since it has nothing more to say
         finally:
-            self._watchers.discard(ws)
+            self.watchers.discard(ws)
             sending.cancel()
             await ws.close()
 

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import socket
 import ssl
+import struct
 import threading
 import time
 import types
@@ -17,7 +18,7 @@ from certificates import make_certificate
 
 from launch.live import guard, watching
 from launch.live import transport as module
-from launch.live.door import Door
+from launch.live.door import HERE, Door
 from launch.live.messages import pack, unpack
 from launch.live.network import LiveNetwork
 from launch.live.offers import Offer, count_most_bytes
@@ -32,12 +33,16 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 SECONDS = round(1 / TICK_S)
 # Without and with one of its own.
 POLICIES = [["default-src 'none'; frame-ancestors 'none'"], ["default-src 'self'", "frame-ancestors 'none'"]]
+HANDSHAKE = (
+    "GET /ws HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
 PATIENCE_S = 60  # of a busy machine; nothing waits so long
 
 
 @contextlib.contextmanager
-def listen(most_bytes=1000, most_connections=4, files=None, port=0, watch_token="", num_seats=0):
-    transport = WebSocketTransport(port, most_bytes, most_connections, files, watch_token, num_seats=num_seats)
+def listen(most_bytes=1000, most_connections=4, files=None, port=0, watch_token="", num_seats=0, door=HERE):
+    transport = WebSocketTransport(port, most_bytes, most_connections, files, watch_token, door, num_seats)
     transport.start()
     try:
         yield transport
@@ -47,6 +52,13 @@ def listen(most_bytes=1000, most_connections=4, files=None, port=0, watch_token=
 
 def take(transport):
     return transport.receive(transport.now_ticks() + PATIENCE_S * SECONDS)
+
+
+def wait_for(is_so):
+    end_s = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < end_s
+        time.sleep(0.01)
 
 
 @contextlib.asynccontextmanager
@@ -87,8 +99,8 @@ def test_of_who_sends_more_than_is_received_only_a_few_messages_are_held():
         transport.admit(hello)
         transport.send(hello, b"go on")
         first = take(transport)
-        time.sleep(1.0)  # in which all could have come
-        assert transport._received.qsize() <= module.MOST_UNREAD
+        unread = transport._connections[hello].unread
+        wait_for(lambda: unread.locked() and transport._received.qsize() == module.MOST_UNREAD)  # and no more is read
         received = [first, *(take(transport) for _ in range(99))]
         assert [int.from_bytes(each.content[:4]) for each in received] == list(range(100))
         transport.close(first.connection, b"enough")
@@ -135,12 +147,9 @@ def test_a_message_beyond_the_limit_ends_its_connection():
 
 def test_a_header_that_says_too_much_is_enough_to_refuse():
     """Not a byte of the content is sent."""
-    key = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
     with listen(most_bytes=1000) as transport, socket.create_connection(("127.0.0.1", transport.port)) as plain:
         plain.settimeout(PATIENCE_S)
-        plain.sendall(
-            f"GET /ws HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n{key}\r\n".encode()
-        )
+        plain.sendall(HANDSHAKE.encode())
         assert b"101 Switching" in plain.recv(4096)
         plain.sendall(b"\x82\xff" + (2**40).to_bytes(8, "big") + b"\0" * 4)
         assert plain.recv(4096)[:1] == b"\x88"  # a frame that closes
@@ -192,6 +201,21 @@ def test_strangers_give_way_to_each_other_and_clients_to_nobody():
         transport.send(admitted, b"still there")
         assert client.result(PATIENCE_S) == b"still there"
         assert transport.take_refused() == {guard.TOO_MANY: 19}
+
+
+def test_strangers_give_way_to_each_other_while_tls_is_not_agreed(tmp_path, caplog):
+    door = Door("127.0.0.1", *make_certificate(tmp_path))
+    with contextlib.ExitStack() as stack, listen(most_connections=2, door=door) as transport:
+        strangers = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", transport.port), PATIENCE_S)) for _ in range(20)
+        ]
+        for each in strangers[:-2]:
+            with contextlib.suppress(ConnectionError):
+                assert each.recv(1) == b""
+        strangers[-1].sendall(b"GET / HTTP/1.1\r\n\r\n")
+        wait_for(lambda: transport._guard.counts[guard.NO_TLS])
+        assert transport.take_refused() == {guard.TOO_MANY: 18, guard.NO_TLS: 1}
+    assert not caplog.records
 
 
 def test_before_a_seat_little_is_read_and_then_as_much_as_a_message_may_have():
@@ -247,8 +271,8 @@ def test_slow_headers_end_their_connection(monkeypatch):
     monkeypatch.setattr(guard, "HEADER_S", 0.2)
     with listen() as transport, socket.create_connection(("127.0.0.1", transport.port)) as plain:
         plain.settimeout(PATIENCE_S)
-        plain.sendall(b"GET /ws HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
         with contextlib.suppress(ConnectionError):
+            plain.sendall(b"GET /ws HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
             assert plain.recv(1) == b""
         assert transport.take_refused() == {guard.TOO_SLOW: 1}
 
@@ -262,6 +286,60 @@ def test_what_is_no_http_is_counted_and_nothing_else_is_said_of_it(caplog):
                 plain.sendall(line + b"\r\n")
                 assert plain.recv(12) == b"HTTP/1.0 400"
         assert transport.take_refused() == {guard.MALFORMED: 3} and not caplog.records
+
+
+HOSTS = b"127.0.0.1:99999", b"127.0.0.1:abc", b"127.0.0.1:80/evil", b"\xff"
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_host_that_is_none_is_refused_and_counted(host, caplog):
+    with listen(files={"/x": ServedFile(b"x", "text/plain")}) as transport:
+        with socket.create_connection(("127.0.0.1", transport.port), PATIENCE_S) as plain:
+            plain.sendall(b"GET /x HTTP/1.1\r\nHost: %s\r\n\r\n" % host)
+            assert plain.recv(12) == b"HTTP/1.1 400"
+        assert transport.take_refused() == {guard.MALFORMED: 1} and not caplog.records
+
+
+@pytest.mark.parametrize("path", ["/ws", "/watch", "/x"])
+def test_nothing_is_said_of_requests_whose_sender_is_gone(path, caplog):
+    request = HANDSHAKE.replace("/ws", path).encode()
+    with listen(most_connections=50, files={"/x": ServedFile(b"x", "text/plain")}) as transport:
+        for _ in range(40):
+            with socket.create_connection(("127.0.0.1", transport.port), PATIENCE_S) as plain:
+                plain.sendall(request)
+                plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closed by a reset
+        with socket.create_connection(("127.0.0.1", transport.port), PATIENCE_S) as plain:
+            plain.sendall(request)
+            assert plain.recv(9) == b"HTTP/1.1 "
+        wait_for(lambda: not transport._connections)
+    assert not caplog.records
+
+
+def test_a_request_that_fails_is_counted_and_no_traceback_is_shown(caplog):
+    def fail(name):
+        raise LookupError(name)
+
+    door = types.SimpleNamespace(host="127.0.0.1", open_tls=lambda: None, has_name=fail)
+    with listen(door=door) as transport:
+        with socket.create_connection(("127.0.0.1", transport.port), PATIENCE_S) as plain:
+            plain.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert plain.recv(12) == b"HTTP/1.1 500"
+        assert transport.take_refused() == {guard.FAILED.format("LookupError"): 1} and not caplog.records
+
+
+def test_a_connection_may_carry_many_requests():
+    request = b"GET /x HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: " + 1000 * b"a" + b"\r\n\r\n"
+    with listen(files={"/x": ServedFile(b"x", "text/plain")}) as transport:
+        with socket.create_connection(("127.0.0.1", transport.port), PATIENCE_S) as plain:
+            answers = plain.makefile("rb")
+            for _ in range(2 * guard.MOST_EARLY_BYTES // len(request)):
+                plain.sendall(request)
+                assert answers.readline() == b"HTTP/1.1 200 OK\r\n"
+                while answers.readline() != b"\r\n":
+                    pass
+                assert answers.read(1) == b"x"
+            answers.close()
+        assert not transport.take_refused()
 
 
 def test_who_sends_too_many_messages_is_closed(monkeypatch):
@@ -352,7 +430,7 @@ def test_who_has_the_token_watches_the_newest_status_and_nobody_else_does(monkey
         transport.show(b"older")
         transport.show('{"name": "ü"}'.encode())
         client = run_client(watch(transport.port, "organiser", 1))
-        time.sleep(0.5)
+        wait_for(lambda: transport._watching.watchers)
         transport.stop()
         assert client.result(PATIENCE_S) == (['{"name": "ü"}'], 1000)
     with listen() as transport:
