@@ -1,9 +1,10 @@
 """Strangers and clients that mean harm, at a live run that trains meanwhile: `.venv/bin/python tests/live/attacks.py`.
 
 A server of `launch.serve` and three clients of join.py run in processes of their own. Two more have links, and lie;
-others have none. The server may have 1,024 files open, as is usual. In the end every round must stand once in the tables, with an answer of each honest client. It prints
-a row for each attack: how often it was tried, how often it was refused or did not count, what became of it, and the
-memory of the server. It takes some minutes; `test_attacks.py` has it do fewer.
+others have none. The server may have 1,024 files open, as is usual. In the end every round must stand once in the
+tables, with an answer of each honest client. It prints a row for each attack: how often it was tried, how often it was
+refused or did not count, what became of it, and the memory of the server. It takes some minutes; `test_attacks.py` has
+it do fewer.
 """
 
 import argparse

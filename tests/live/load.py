@@ -32,6 +32,7 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from launch.live.guard import SPARE_CONNECTIONS  # noqa: E402
 from launch.live.links import read_links  # noqa: E402
 from launch.live.messages import VERSION, pack, unpack  # noqa: E402
 
@@ -41,6 +42,7 @@ FLAGS = (
 )
 STAGES = (0.1, 0.5, 1.0)  # shares of the clients at which memory is read
 SETTLED_S = 1.0
+PATIENCE_S = 60
 
 
 class LightClient:
@@ -138,7 +140,9 @@ def run_live(asked):
                 found |= enrol(asked, server.pid, links, clients)
                 if asked.connections:
                     base = line.split()[-1].rpartition("/")[0]
-                    found["connections"] = asyncio.run(knock(base, asked.connections, server.pid))
+                    may_stay = 2 * asked.clients + SPARE_CONNECTIONS - (asked.clients - 1)  # see the guard
+                    knocking = knock(base, asked.connections, may_stay, server.pid)
+                    found["connections"] = asyncio.run(knocking)
                 times.append(time.perf_counter())
                 clients += start_clients(links, asked.clients - 1, 1, 1)  # for whom the run has waited
             elif line.startswith("round"):
@@ -179,27 +183,37 @@ def enrol(asked, pid, links, clients):
     return {"joining_s": round(seconds, 2), "mb": shown, "kb_per_connection": kilobytes, "open_files": files}
 
 
-async def knock(base, number, pid):
-    """Opens so many connections beside the clients', which say nothing; what became of them."""
+async def knock(base, number, may_stay, pid):
+    """Opens so many connections beside the clients', which say nothing; what became of them when few enough are left.
+
+    The server closes the oldest for each one that is too many, before or after that has got its answer.
+    """
     import aiohttp
 
-    counts, sockets = collections.Counter(), []
+    counts, sockets, listening = collections.Counter(), [], []
 
     async def connect(session):
         try:
-            sockets.append(await session.ws_connect(f"{base}/ws"))
-            counts["open"] += 1
-        except aiohttp.WSServerHandshakeError as error:
-            counts[f"HTTP {error.status}"] += 1
+            ws = await session.ws_connect(f"{base}/ws")
         except (aiohttp.ClientError, OSError) as error:
             counts[type(error).__name__] += 1
+            return
+        sockets.append(ws)
+        listening.append(asyncio.create_task(ws.receive()))  # its end: the server says nothing
 
     start = time.perf_counter()
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        for _ in range(0, number, 500):
-            await asyncio.gather(*(connect(session) for _ in range(500)))
-        found = {"number": number, **counts, "seconds": round(time.perf_counter() - start, 1)}
+        for first in range(0, number, 500):
+            await asyncio.gather(*(connect(session) for _ in range(min(500, number - first))))
+        seconds = round(time.perf_counter() - start, 1)
+        async with asyncio.timeout(PATIENCE_S):
+            while (left := sum(not each.done() for each in listening)) > may_stay:
+                await asyncio.sleep(0.05)
+        found = {"number": number, **counts, "closed": len(listening) - left, "open": left, "seconds": seconds}
         found |= {"mb": round(read_memory(pid, "VmRSS"), 1), "open_files": len(os.listdir(f"/proc/{pid}/fd"))}
+        for each in listening:
+            each.cancel()
+        await asyncio.gather(*listening, return_exceptions=True)
         for each in sockets:
             await each.close()
     return found

@@ -9,7 +9,7 @@ LOAD = pathlib.Path(__file__).with_name("load.py")
 LIMIT_S = 300
 
 
-def test_fifty_clients_all_answer_and_none_of_those_that_only_knock_takes_a_seat():
+def test_fifty_clients_all_answer_and_those_that_only_knock_give_way():
     flags = "--clients=50", "--rounds=3", "--turns=1", "--processes=2", "--connections=500"
     done = subprocess.run([sys.executable, str(LOAD), *flags], capture_output=True, text=True, timeout=LIMIT_S)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -22,7 +22,7 @@ def test_fifty_clients_all_answer_and_none_of_those_that_only_knock_takes_a_seat
         "rejected": 0,
         "missing": 0,
     }
-    # One seat is not taken yet, and there are 20 connections more than seats.
+    # There may be two connections for each seat and 256 more, of which 49 are clients'.
     knocked = found["connections"]
-    assert knocked["open"] == 21 and knocked["HTTP 503"] == knocked["number"] - 21 == 479
+    assert knocked["open"] <= 307 and knocked["closed"] > 0 and knocked["number"] == 500
     assert ratio["ratio"]["median"] > 0
