@@ -42,9 +42,7 @@ with contextlib.suppress(ImportError):  # `main` says what is missing
 with contextlib.suppress(ImportError):
     import aiohttp
 
-# --- Messages (docs/live.md) ---
-
-VERSION = 2
+VERSION = 2  # of the protocol (docs/live.md)
 DTYPES = ("<f4", "<i4", "<u2", "<u4", "|u1")
 MOST_HEADER_BYTES, MOST_BYTES = 2**20, 2**29  # of a header, and of a message or a file
 
@@ -91,12 +89,10 @@ def unpack(content: bytes) -> Message:
     return Message(header, arrays)
 
 
-def say(text: str) -> None:
+def say(text: str, file: Any = None) -> None:
     """Prints a line; what a server sent moves no cursor."""
-    print("".join(each if each.isprintable() else "?" for each in text[:1000]), flush=True)
+    print("".join(each if each.isprintable() else "?" for each in text[:1000]), file=file, flush=True)
 
-
-# --- The examples of this machine ---
 
 TRUTHS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 LARGEST = (2 - 2**-23) * 2.0**127  # that float32 holds
@@ -144,8 +140,8 @@ def read_arrays(path: str, description: Mapping[str, Any]) -> tuple[np.ndarray, 
             raise JoinError(f"{path}: has numbers that {dtype} does not hold, as the run's are; repair them")
         labels = np.array([places.get(str(each), -1) for each in y]) if y.dtype.kind in "US" else y
         if labels.dtype.kind not in "iu" or not 0 <= labels.min() <= labels.max() < len(classes):
-            names = ", ".join(classes[:12])
-            raise JoinError(f"{path}: has labels that are no class; expected 0 to {len(classes) - 1}, or {names}")
+            expected = f"0 to {len(classes) - 1}, or {_list_names(classes)}"
+            raise JoinError(f"{path}: has labels that are no class; expected {expected}")
         scaled = stored.astype(np.float32) * np.float32(description["scale"]) + np.float32(description["offset"])
         parts += [scaled, labels.astype(np.int32)]
     return tuple(parts)
@@ -239,7 +235,8 @@ def _encode_numbers(cells: Cells, column: Mapping[str, Any]) -> np.ndarray:
         kind = "a date, and no number" if re.match(r"\d+[-./:]\d+[-./:]\d+", cells.texts[row]) else "no number"
         kind = kind if math.isnan(values[row]) else "beyond the numbers of 32 bits"
         mark = "comma" if cells.has_comma else "point"
-        raise JoinError(f"{cells.locate(row, column)}, {kind}; write numbers alone, all with a decimal {mark}")
+        mark = f", all with a decimal {mark}" * bool(re.search("[0-9]", cells.texts[row]))
+        raise JoinError(f"{cells.locate(row, column)}, {kind}; write numbers alone{mark}")
     encoded = values.astype(np.float32)
     encoded[cells.missing] = column["fill"]
     return encoded[:, np.newaxis]
@@ -369,8 +366,8 @@ class Examples(NamedTuple):
     def fit(self, shape: tuple[int, ...], num_classes: int) -> Examples:
         """As the run's file takes them: an axis of size 1 more or less is no other shape."""
         for x, y in (self[:2], self[2:]):
-            is_fine = (x.dtype, y.dtype, x.shape[:1]) == (np.float32, np.int32, y.shape)
-            is_fine = is_fine and math.prod(x.shape[1:]) == math.prod(shape)
+            found = x.dtype, y.dtype, x.shape[:1], math.prod(x.shape[1:])
+            is_fine = found == (np.float32, np.int32, y.shape, math.prod(shape))
             if not is_fine or (len(y) and not 0 <= y.min() <= y.max() < num_classes):
                 raise JoinError(f"examples of shape {x.shape[1:]} or their labels do not fit the run's, {shape}")
         x, test_x = (each.reshape(len(each), *shape) for each in (self.train_x, self.test_x))
@@ -381,9 +378,6 @@ class Examples(NamedTuple):
         seed = list(hashlib.sha256(f"most {key}".encode()).digest())
         chosen = np.random.default_rng(seed).permutation(len(self.train_y))[: most or None]
         return self._replace(train_x=self.train_x[chosen], train_y=self.train_y[chosen])
-
-
-# --- Training by the file of the run ---
 
 
 class Stopped(Exception):
@@ -462,19 +456,13 @@ class Trainer:
 
 def digest_weights(arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> str:
     """What names weights, 64 hex digits: the SHA-256 of their bytes in this order."""
-    digest = hashlib.sha256()
-    for name in names:
-        digest.update(np.ascontiguousarray(arrays[name], "<f4"))
-    return digest.hexdigest()
+    return hashlib.sha256(b"".join(np.ascontiguousarray(arrays[name], "<f4") for name in names)).hexdigest()
 
 
 def digest_task(task: Message, examples: Examples) -> str:
     """What names all that a task asks for, whatever its id: file, weights, orders, rate, steps, and the examples."""
     header = {name: task.header.get(name) for name in ("type", "file", "learning_rate", "steps", "batch_size")}
     return hashlib.sha256(pack(header, {**task.arrays, "x": examples.train_x, "y": examples.train_y})).hexdigest()
-
-
-# --- What is kept on this machine ---
 
 
 class Home:
@@ -562,9 +550,6 @@ class Hours(NamedTuple):
         return until_end < until_start, min(until_end, until_start)
 
 
-# --- The connection ---
-
-
 class Work(NamedTuple):
     """What is being done: the id of the task, what names all that it asks for, and how to end it early."""
 
@@ -612,12 +597,10 @@ class Client:
                         if await self._converse(ws, seconds):
                             return 0
                     heard = time.monotonic()
-                except aiohttp.WSServerHandshakeError as error:
-                    reason = f"no live run is there (HTTP {error.status}); give the address that the server prints"
-                    if error.status < 500:
-                        raise JoinError(f"{place}: {reason}") from None
                 except (asyncio.TimeoutError, aiohttp.ClientError, OSError) as error:  # noqa: UP041
-                    reason = "no live run answers there" + "; http, or --certificate?" * ("SSL:" in str(error))
+                    reason, is_final = await self._explain(error, session)
+                    if is_final:
+                        raise JoinError(f"{place}: {reason}") from None
                 if self._welcome:
                     wait, heard, is_said = 0.2, time.monotonic(), False
                 if hours and not hours.plan(datetime.datetime.now())[0]:
@@ -629,6 +612,21 @@ class Client:
                     is_said = True
                 await asyncio.sleep(wait)
                 wait = min(2 * wait, 5.0)
+
+    async def _explain(self, error: Exception, session: Any) -> tuple[str, bool]:
+        """Why a connection fails, and whether it always will."""
+        if isinstance(error, aiohttp.WSServerHandshakeError):
+            return f"no live run is there (HTTP {error.status}); give the link that it prints", error.status < 500
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            why = getattr(error.certificate_error, "verify_message", "").rstrip(".") or error.certificate_error
+            return f"its certificate is not trusted here ({why}); --certificate=<PEM file> names one that is", True
+        if re.search("WRONG_VERSION|RECORD_LAYER|HTTP_REQ", str(error)):
+            return "the server speaks no https; give its link, which begins with http:", True
+        if self._options.url.startswith("ws:") and not isinstance(error, aiohttp.ClientConnectorError):
+            with contextlib.suppress(asyncio.TimeoutError, aiohttp.ClientError, OSError):
+                async with session.get(f"https{self._options.url[2:]}", ssl=False):  # nothing is said but this
+                    return "the server speaks https; give its link, which begins with https:", True
+        return "no live run answers there", False
 
     async def _converse(self, ws: Any, seconds: float) -> bool:
         """All that is said in one connection, of at most so many seconds; whether the run is over."""
@@ -819,9 +817,6 @@ class Client:
         return what, {**answer.header, "type": "answer"}, answer.arrays
 
 
-# --- The command ---
-
-
 def check_packages() -> None:
     """Raises JoinError with what to install."""
     modules = ("numpy", "aiohttp", "ai_edge_litert")
@@ -845,14 +840,19 @@ _FLAGS = (
 )
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> Any:
+        raise JoinError(f"{message}; see --help")
+
+
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """The options, with `url`, that of the socket, and `token`, that of the link, which `address` has no more."""
-    parser = argparse.ArgumentParser(prog="join.py", description="Takes part in live rounds.", allow_abbrev=False)
+    parser = _Parser(prog="join.py", description="Takes part in live rounds.", allow_abbrev=False)
     parser.add_argument("address", help="your link, such as http://127.0.0.1:8700/#<token>")
     for name, default, text in _FLAGS:
         parser.add_argument(f"--{name}", type=type(default), default=default, help=text)
     options = parser.parse_args(argv)
-    options.address, _, options.token = options.address.partition("#")
+    options.address, _, options.token = options.address.strip("'\" ").partition("#")
     found = re.fullmatch(r"(?:(http|ws)(s?)://)?((?:[^/\s?#@:]+|\[[\da-f:.]+])(?::(\d{1,9}))?)/?", options.address)
     is_place = found and (found[1] or found[4]) and int(found[4] or 1) < 2**16 and len(options.token) <= 200
     for is_wrong, text in (
@@ -889,7 +889,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         home = Home(pathlib.Path(options.home), options.seat_key)
         return asyncio.run(Client(options, home, Interpreter).run())
     except JoinError as error:
-        say(f"error: {error}")
+        say(f"error: {error}", sys.stderr)
         return 2
     except KeyboardInterrupt:
         say("left")

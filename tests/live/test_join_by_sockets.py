@@ -174,10 +174,12 @@ async def start(port, home, *arguments, path="/#a_token-1", scheme="http"):
 
 
 async def end(client):
-    """(exit code, lines)."""
+    """(exit code, lines, at the end what it says of an error)."""
     out, errors = await asyncio.wait_for(client.communicate(), LIMIT_S)
     assert b"Traceback" not in errors and b"never retrieved" not in errors, errors.decode()
-    return client.returncode, out.decode().splitlines()
+    wrong = [line for line in errors.decode().splitlines() if line.startswith("error: ")]
+    assert b"error: " not in out
+    return client.returncode, [*out.decode().splitlines(), *wrong]
 
 
 def live(scenario):
@@ -477,14 +479,27 @@ async def test_nobody_there_is_said_once_and_tried_again(tmp_path):
 async def test_a_certificate_is_one_that_the_machine_trusts_or_that_is_named(tmp_path):
     certificate, key = make_certificate(tmp_path)
     async with Server(tls=Door("", certificate, key).open_tls()) as server:
-        async with start(server.port, tmp_path / "a", "--give_up_after_s=0.1", scheme="https") as client:
-            code, lines = await end(client)
-            assert code == 2 and "no live run answers there; http, or --certificate?" in lines[0]
+        async with start(server.port, tmp_path / "a", scheme="https") as client:
+            code, (line,) = await end(client)
+            assert code == 2 and line.endswith(
+                "is not trusted here (self-signed certificate); --certificate=<PEM file> names one that is"
+            )
         named = f"--certificate={certificate}"
         async with start(server.port, tmp_path / "b", named, scheme="https") as client:
             one = await server.meet()
             await one.enrol()
             await one.dismiss(client)
+
+
+@live
+async def test_https_for_a_server_without_is_a_line_at_once_and_so_is_the_reverse(tmp_path):
+    async with Server() as server, start(server.port, tmp_path, scheme="https") as client:
+        code, (line,) = await end(client)
+        assert code == 2 and line.endswith("the server speaks no https; give its link, which begins with http:")
+    tls = Door("", *make_certificate(tmp_path)).open_tls()
+    async with Server(tls=tls) as server, start(server.port, tmp_path) as client:
+        code, (line,) = await end(client)
+        assert code == 2 and line.endswith("the server speaks https; give its link, which begins with https:")
 
 
 @live

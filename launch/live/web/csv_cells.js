@@ -83,8 +83,8 @@ export function encodeNumbers(cells, column) {
           ? "a date, and no number"
           : "no number"
         : "beyond the numbers of 32 bits";
-      const mark = cells.hasComma ? "comma" : "point";
-      throw new JoinError(`${cells.locate(row, column)}, ${kind}; write numbers alone, all with a decimal ${mark}`);
+      const mark = /[0-9]/.test(cells.texts[row]) ? `, all with a decimal ${cells.hasComma ? "comma" : "point"}` : "";
+      throw new JoinError(`${cells.locate(row, column)}, ${kind}; write numbers alone${mark}`);
     }),
   };
 }

@@ -9,6 +9,7 @@ import hashlib
 import pathlib
 import sys
 import threading
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -410,12 +411,15 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path, arrays, line):
         (["http://host", "--data=/"], "--data=/: no such file (.csv or .npz)"),
         (["http://host", "--hours=9"], "--hours=9: expected two times of the day"),
         (["http://host", "--seat_key=x"], "--seat_key: expected at least 32 hex digits"),
+        ([], "the following arguments are required: address; see --help"),
+        (["http://host", "--dat=x.csv"], "unrecognized arguments: --dat=x.csv; see --help"),
+        (["http://host", "--most_examples=many"], "argument --most_examples: invalid int value: 'many'; see --help"),
     ],
 )
 def test_wrong_options_are_one_line(arguments, line, capsys):
     assert join.main(arguments) == 2
-    out = capsys.readouterr().out
-    assert out.startswith("error: ") and line in out and out.count("\n") == 1
+    out, errors = capsys.readouterr()
+    assert errors.startswith("error: ") and line in errors and errors.count("\n") == 1 and not out
 
 
 @pytest.mark.parametrize(
@@ -431,13 +435,15 @@ def test_what_is_missing_is_said_with_what_to_install(system, machine, line, mon
     monkeypatch.setattr(join.platform, "system", lambda: system)
     monkeypatch.setattr(join.platform, "machine", lambda: machine)
     assert join.main(["http://127.0.0.1:1"]) == 2
-    assert line in capsys.readouterr().out
+    assert line in capsys.readouterr().err
 
 
 def test_a_link_has_a_token_and_makes_a_client_of_its_own():
     first, second, none = (join.parse([f"http://127.0.0.1:8700/{token}"]) for token in ("#a-1_", "#b", ""))
     assert (first.url, first.token, first.address) == ("ws://127.0.0.1:8700/ws", "a-1_", "http://127.0.0.1:8700/")
     assert none.token == "" and len({first.home, second.home, none.home}) == 3
+    # Not every shell takes quotes away.
+    assert vars(join.parse(["'http://127.0.0.1:8700/#a-1_'"])) == vars(first) | {"tls": ANY}
 
 
 def test_a_server_that_comes_back_at_another_address_has_the_same_client(tmp_path):
@@ -462,4 +468,4 @@ def test_the_file_stands_alone():
 def test_a_certificate_that_is_none_is_a_line(tmp_path, capsys):
     for path in (tmp_path, tmp_path / "none.pem", pathlib.Path(__file__)):
         assert join.main(["https://host/#a", f"--certificate={path}"]) == 2
-        assert capsys.readouterr().out == f"error: --certificate={path}: expected a PEM file of a certificate\n"
+        assert capsys.readouterr().err == f"error: --certificate={path}: expected a PEM file of a certificate\n"
