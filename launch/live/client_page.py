@@ -66,7 +66,9 @@ def has_page() -> bool:
     return is_there(RUNTIME)
 
 
-def describe_run(offer: Offer, data: FederatedData, columns: str | None, deadline_s: float) -> dict[str, Any]:
+def describe_run(
+    offer: Offer, data: FederatedData, columns: str | None, deadline_s: float, is_private: bool = False
+) -> dict[str, Any]:
     """What the page says of a run before anybody joins, JSON.
 
     Args:
@@ -74,6 +76,7 @@ def describe_run(offer: Offer, data: FederatedData, columns: str | None, deadlin
       data: the federation, or a stand-in of as many clients where people bring their own examples.
       columns: the digest of the description of people's own examples; None: the server deals them.
       deadline_s: of a round.
+      is_private: whether noise is added to the sum of what clients send.
     """
     counts = [client.num_train for client in data.clients]
     return {
@@ -81,6 +84,7 @@ def describe_run(offer: Offer, data: FederatedData, columns: str | None, deadlin
         "rounds": offer.rounds,
         "deals": columns is None,
         "columns": columns,
+        "private": is_private,
         "examples": [min(counts), max(counts)],
         "fileBytes": len(offer.file.content),
         "modelBytes": sum(4 * math.prod(shape) for shape in offer.file.shapes),

@@ -375,6 +375,9 @@ class LiveNetwork:
             content = self._pack({"type": "description", "description": self._description})
             self._counts["bytes_of_files"] += len(content)
             self._transport.send(received.connection, content)
+        elif message.type == "knock":
+            self._roster.find_seat(read_caller(message.header))
+            self._transport.send(received.connection, self._pack({"type": "known"}))
         elif message.type == "join":
             self._join(received, message)
         else:
@@ -388,7 +391,7 @@ class LiveNetwork:
         self._transport.admit(received.connection)
         if client.connection is not None:
             del self._client_of[client.connection]
-            reason = "the same key has joined again, and has the seat"
+            reason = "it was opened again elsewhere, which has the seat now"
             self._close(client.connection, {"type": "refused", "reason": reason, "is_final": True})
         self._client_of[received.connection] = index
         client.connection, client.num_fetched = received.connection, 0

@@ -227,7 +227,8 @@ class Session:
             rounds=config.rounds,
         )
         columns_digest = digest(self._description) if self._flags.own_data else None
-        page = describe_run(self._offer, data, columns_digest, self._flags.round_deadline_s)
+        deadline_s, is_private = self._flags.round_deadline_s, is_private_run(config)
+        page = describe_run(self._offer, data, columns_digest, deadline_s, is_private)
         load_part = None if self._flags.own_data else _PartLoader(dealt, spec)
         self._open_network(count_most_bytes(weights), load_part, pack_page(page))
         if not self._flags.own_data:

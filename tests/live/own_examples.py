@@ -98,7 +98,7 @@ def check(seen: dict, num: int) -> None:
     held_out = num // 5
     assert (seen["seat"]["num_train"], seen["seat"]["num_test"]) == (num - held_out, held_out), seen
     assert sum(map(int, seen["counts"])) == num, seen
-    assert seen["problem"] == f"{num - held_out} examples to train on.", seen
+    assert seen["problem"] == f"{num - held_out} examples to train on; {held_out} more are held out for tests.", seen
     assert f"trained in {ROUNDS} rounds" in seen["end"], seen
 
 

@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 const load = (name) => import(`file://${process.argv[2]}/${name}.js`);
 const { chooseBatch } = await load("batches");
 const { Client } = await load("client");
-const { isOpenNetwork } = await load("consent");
+const { describeAsked, describeLeaving, isOpenNetwork } = await load("consent");
 const { pack, unpack, VERSION } = await load("messages");
 const { sha256 } = await load("sha256");
 const { Store } = await load("store");
@@ -31,12 +31,13 @@ const DOES = {
       return { count, rows, labels: [...chosen] };
     }),
   isOpenNetwork: ({ addresses }) => addresses.map((address) => isOpenNetwork(new URL(address))),
-  client: ({ script }) => play(script),
+  consent: ({ about, isLit }) => [...describeAsked(about, true, isLit), ...describeLeaving(about, "Firefox")],
+  client: ({ script, knocks }) => play(script, knocks),
 };
 
 // A client whose sockets are played by a script: a list of connections, each a list of messages from the server, base64,
 // or null for one that is refused. What it sends and tells comes back; training is pretended: each weight gets 1 more.
-async function play(script) {
+async function play(script, knocks) {
   const sent = [];
   const told = [];
   let number = 0;
@@ -82,12 +83,13 @@ async function play(script) {
   };
   let ending;
   try {
+    if (knocks) await client.knock();
     ending = await client.run("a page", null);
   } catch (error) {
-    ending = error.message;
+    ending = `${error.message}${error.isFinal ? ", for good" : ""}`;
   }
   await client.busy;
-  return { sent, told, ending };
+  return { sent, told, ending, kept: await store.list(""), canTry: client.model !== null };
 }
 
 const TRAINER = {

@@ -154,9 +154,9 @@ FILE_MESSAGE = encode(pack({"type": "file", "sha256": SHA256}, {"content": np.fr
 DONE = encode(pack({"type": "done", "text": "over"}))
 
 
-def play(ask, *script):
+def play(ask, *script, **options):
     """(what the client sent in each connection, what it told, how it ended)."""
-    found = ask("client", script=script)
+    found = ask("client", script=script, **options)
     sent = {}
     for connection, content in found["sent"]:
         sent.setdefault(connection, []).append(unpack(base64.b64decode(content)))
@@ -175,6 +175,34 @@ def test_a_client_joins_fetches_trains_and_is_thanked(ask):
     assert named.items() <= answer.header.items() and answer.header["num_trained"] == 2
     np.testing.assert_array_equal(answer.arrays["weight_0"], [1, 1])
     assert ending == "done" and told[-1] == "done"
+
+
+def test_when_the_run_is_over_nothing_is_kept_but_the_model_in_memory(ask):
+    messages = [welcome(), PART_MESSAGE, FILE_MESSAGE, make_task("train", 7)]
+    found = ask("client", script=[[*messages, DONE]])
+    assert (found["ending"], found["kept"], found["canTry"]) == ("done", [], True)
+    stopped = ask("client", script=[messages])
+    assert sorted(stopped["kept"]) == ["answer", f"file/{SHA256}", "key"]
+
+
+def test_who_knocks_is_known_or_refused(ask):
+    known, refused = (
+        encode(pack(each)) for each in ({"type": "known"}, {"type": "refused", "reason": "unknown", "is_final": True})
+    )
+    (first, second), _, ending = play(ask, [known], [welcome(), DONE], knocks=True)
+    assert (first[0].type, first[0].header["token"], ending) == ("knock", "token", "done")
+    assert first[0].header["key"] == second[0].header["key"]
+    (sent,), _, ending = play(ask, [refused], knocks=True)
+    assert [each.type for each in sent] == ["knock"] and ending == "unknown, for good"
+
+
+def test_what_is_said_before_joining_is_what_holds(ask):
+    about = {"rounds": 3, "deals": True, "runtimeBytes": 9, "fileBytes": 9, "modelBytes": 9, "examples": [1, 2]}
+    about |= {"deadlineS": 60, "private": False}
+    told = "\n".join(ask("consent", about=about, isLit=True))
+    assert "The screen stays on" in told and "noise" not in told and "network address" in told and "“Firefox”" in told
+    told = "\n".join(ask("consent", about=about | {"private": True}, isLit=False))
+    assert "The screen goes dark" in told and "sees each update by itself" in told and "adds noise to the sum" in told
 
 
 def test_a_task_that_comes_again_gets_the_last_answer_again(ask):

@@ -50,6 +50,7 @@ async function waitForAnswer(page) {
 async function visit(page) {
   await waitFor(page, "asking");
   await look(page, "asking");
+  check((await page.inputValue("#name")) === "", "a name is given that nobody has typed");
   await tabTo(page, "agree");
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => /Round 3 .*waiting/.test(document.querySelector("#round").textContent), null, LONG);
@@ -101,11 +102,22 @@ async function visit(page) {
   for (const key of ["ArrowUp", "Space", ...Array(8).fill("ArrowDown"), "Space"]) await page.keyboard.press(key);
   await page.waitForFunction(() => /%/.test(document.querySelector("#answer").textContent), null, LONG);
   await look(page, "over");
-  await tabTo(page, "forget-all");
-  await page.keyboard.press("Enter");
-  await page.waitForFunction(() => document.querySelector("#forgotten").textContent, null, LONG);
-  const databases = await page.evaluate(countKept);
-  check(databases === 0, `${databases} entries are kept after all was to be forgotten`);
+  const numKept = await page.evaluate(countKept);
+  check(numKept === 0, `${numKept} entries are kept after the run is over`);
+  check(/keeps nothing/.test(await page.textContent("#erased")), "it does not say that it keeps nothing");
+}
+
+// A page of a link that is none says so at once, and has nothing to press.
+async function visitInVain(link, line, name) {
+  const other = await openLink(browser, link);
+  await waitFor(other.page, "paused");
+  const why = await other.page.textContent("#why");
+  check(line.test(why), `${name}: it says: ${why}`);
+  check((await other.page.locator("button:visible").count()) === 0, `${name}: there is a button`);
+  check(name === "no_token" || (await other.page.evaluate(countKept)) === 0, `${name}: it keeps something`);
+  await look(other.page, name);
+  problems.push(...other.findProblems());
+  await other.context.close();
 }
 
 // Runs in the page.
@@ -123,6 +135,9 @@ function countKept() {
 const browser = await launch();
 const { page, findProblems } = await openLink(browser, process.argv[2]);
 try {
+  const [address] = process.argv[2].split("#");
+  await visitInVain(address, /not whole/, "no_token");
+  await visitInVain(`${address}#wrong`, /none of this run's/, "wrong_token");
   await visit(page);
 } catch (error) {
   problems.push(String(error), `it shows: ${await page.evaluate(() => document.body.innerText)}`);

@@ -33,23 +33,43 @@ export class Client {
     this.works = new Set();
     this.busy = Promise.resolve(); // the end of the last work: one at a time
     this.isStopped = false;
+    this.isErased = false; // whether nothing is kept any more
     this.bytes = { down: 0, up: 0 };
+  }
+
+  // Throws a JoinError if the server would not let it join.
+  async knock() {
+    await this.askFirst({ type: "knock" }, "known");
   }
 
   // What examples of one's own must be.
   async describe() {
+    return (await this.askFirst({ type: "fetch", what: "description" }, "description")).description;
+  }
+
+  // The header of what is answered to a question in a connection of its own, before it joins. Throws a JoinError.
+  async askFirst(question, wanted) {
     const socket = await this.connect();
     const opening = new Promise((resolve, reject) => {
-      socket.onmessage = ({ data }) => resolve(unpack(data).header);
+      socket.onmessage = ({ data }) => {
+        try {
+          resolve(this.open(data).header);
+        } catch (error) {
+          reject(error);
+        }
+      };
       socket.onclose = () => reject(new JoinError("no live run answers there"));
     });
-    await this.send(socket, { type: "fetch", what: "description", token: this.token, key: await this.findKey() });
-    const header = await opening;
-    socket.onclose = null;
-    socket.close();
-    if (header.type !== "description")
-      throw new JoinError(header.reason ?? "the server does not say what examples it wants");
-    return header.description;
+    try {
+      await this.send(socket, { ...question, token: this.token, key: await this.findKey() });
+      const header = await opening;
+      if (header.type === "refused") throw new JoinError(header.reason, header.is_final);
+      if (header.type !== wanted) throw new JoinError(`the server does not answer "${question.type}"`);
+      return header;
+    } finally {
+      socket.onclose = null;
+      socket.close();
+    }
   }
 
   // Takes part until the run is over, or `stop` is called: "done" or "stopped". Throws a JoinError if it cannot go on.
@@ -62,6 +82,7 @@ export class Client {
     for (let wait = FIRST_WAIT_S; ; wait = Math.min(2 * wait, LONGEST_WAIT_S)) {
       this.welcome = null;
       const ending = await this.converse();
+      if (ending === "done") await this.erase();
       if (ending) return ending;
       if (this.welcome) wait = FIRST_WAIT_S;
       if (this.now() - this.heard >= GIVE_UP_AFTER_S)
@@ -70,6 +91,26 @@ export class Client {
       await this.sleep(wait);
       if (this.isStopped) return "stopped";
     }
+  }
+
+  // Nothing stays in the browser. What is in memory does, so that the last model can be tried.
+  async erase() {
+    this.endWorks(() => true);
+    await this.busy;
+    this.isErased = await this.store.forget().then(
+      () => true,
+      () => false,
+    );
+  }
+
+  // Leaves the run for good: nothing of it stays.
+  async forget() {
+    this.stop();
+    await this.busy;
+    await this.store.forget();
+    [this.examples, this.personal] = [null, null];
+    this.weights = { digest: "", arrays: new Map() };
+    this.trainers.clear();
   }
 
   // Leaves the run for now; the seat stays.
@@ -195,7 +236,7 @@ export class Client {
   async take(socket, { header, arrays }) {
     const { type } = header;
     if (type === "refused") {
-      if (header.is_final) throw new JoinError(header.reason);
+      if (header.is_final) throw new JoinError(header.reason, true);
       socket.close();
     } else if (type === "done") {
       this.tell("done", { text: header.text });

@@ -1,5 +1,6 @@
 // A person's pictures, each with its class: counted, and shown in a grid, where each can be deleted, and be back.
 
+import { findColors, paintValues } from "./board.js";
 import { make, makeCounts } from "./elements.js";
 import { countHeldOut, holdOut } from "./hold_out.js";
 import { preprocess } from "./maths.js";
@@ -24,9 +25,10 @@ export class Collection {
     });
     this.more = make("p", { className: "note" });
     this.element = make("div", {}, this.counts, this.grid, this.more);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.show());
   }
 
-  // From now on `onChange` gets {numTrain, problem} whenever there are other pictures.
+  // From now on `onChange` gets {numTrain, numTest, problem} whenever there are other pictures.
   tell(onChange) {
     this.onChange = onChange;
     this.show();
@@ -104,7 +106,8 @@ export class Collection {
     const name = this.classes[item.label];
     const { width, height } = this.image;
     const canvas = make("canvas", { width, height });
-    paint(canvas, this.take(item), this.image);
+    const { paper, ink } = findColors(this.image);
+    paintValues(canvas, this.take(item), this.image, paper, ink);
     const button = make("button", {
       type: "button",
       className: "picture",
@@ -117,13 +120,11 @@ export class Collection {
   }
 
   measure() {
-    if (this.isBusy) return { numTrain: 0, problem: "Reading…" };
-    const [number, lacking] = [this.items.length, this.least - this.items.length];
-    const problem =
-      lacking > 0 && this.least > 1
-        ? `${lacking} more ${lacking === 1 ? "is" : "are"} needed, of at least ${this.least}.`
-        : "";
-    return { numTrain: number - countHeldOut(number), problem };
+    if (this.isBusy) return { numTrain: 0, numTest: 0, problem: "Reading…" };
+    const [number, numTest] = [this.items.length, countHeldOut(this.items.length)];
+    const isLittle = number < this.least && this.least > 1;
+    const problem = isLittle ? `At least ${this.least} are needed; ${number || "none"} so far.` : "";
+    return { numTrain: number - numTest, numTest, problem };
   }
 
   // {trainX, trainY, testX, testY}, preprocessed.
@@ -137,17 +138,4 @@ export class Collection {
       key,
     );
   }
-}
-
-// Stored values as they are, the lowest black.
-function paint(canvas, stored, { width, height, channels, low, high }) {
-  const pixels = new ImageData(width, height);
-  for (let i = 0; i < width * height; i++) {
-    for (let channel = 0; channel < 3; channel++) {
-      const value = stored[i * channels + (channels === 1 ? 0 : channel)];
-      pixels.data[4 * i + channel] = (255 * (value - low)) / (high - low);
-    }
-    pixels.data[4 * i + 3] = 255;
-  }
-  canvas.getContext("2d").putImageData(pixels, 0, 0);
 }

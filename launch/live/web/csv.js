@@ -26,7 +26,7 @@ class TableFile {
       ),
       this.found,
     );
-    onChange({ numTrain: 0, problem: "" });
+    onChange({ numTrain: 0, numTest: 0, problem: "" });
   }
 
   async take(file) {
@@ -35,7 +35,7 @@ class TableFile {
     this.table = null;
     this.found.replaceChildren();
     this.found.className = "found";
-    this.onChange({ numTrain: 0, problem: "Reading…" });
+    this.onChange({ numTrain: 0, numTest: 0, problem: "Reading…" });
     const notes = [];
     try {
       const content = await readFile(file);
@@ -51,12 +51,13 @@ class TableFile {
             : `${file.name}: ${error.message}`;
       this.show(notes);
       this.found.className = "found refused";
-      this.onChange({ numTrain: 0, problem: makePrintable(line) });
+      this.onChange({ numTrain: 0, numTest: 0, problem: makePrintable(line) });
       return;
     }
     this.show(notes);
     const number = this.table.y.length;
-    this.onChange({ numTrain: number - countHeldOut(number), problem: "" });
+    const numTest = countHeldOut(number);
+    this.onChange({ numTrain: number - numTest, numTest, problem: "" });
   }
 
   // What the reader said, and the first rows.

@@ -10,13 +10,13 @@ import { WAYS } from "./ways.js";
 
 const page = Object.fromEntries(Array.from(document.querySelectorAll("[id]"), (element) => [element.id, element]));
 const SECTIONS = ["asking", "working", "paused", "over"];
-const state = { about: null, key: "", description: null, way: null, examples: null, runs: false };
+const state = { about: null, key: "", description: null, way: null, hadSeat: false, runs: false };
 const progress = new Progress(page);
 const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
 const asked = new Map();
 let numAsked = 0;
 
-// What the worker answers to a question; it throws a line for people.
+// What the worker answers to a question; it throws a line for people, with whether it is a refusal for good.
 function ask(what, given = {}) {
   return new Promise((resolve, reject) => {
     asked.set(++numAsked, { resolve, reject });
@@ -24,7 +24,7 @@ function ask(what, given = {}) {
   });
 }
 
-worker.onmessage = ({ data: { id, result, failed, tell, details } }) => {
+worker.onmessage = ({ data: { id, result, failed, isFinal, tell, details } }) => {
   if (tell) {
     hear(tell, details);
     return;
@@ -32,7 +32,7 @@ worker.onmessage = ({ data: { id, result, failed, tell, details } }) => {
   const { resolve, reject } = asked.get(id);
   asked.delete(id);
   if (failed === undefined) resolve(result);
-  else reject(new Error(failed));
+  else reject(Object.assign(new Error(failed), { isFinal }));
 };
 worker.onerror = (event) => {
   event.preventDefault();
@@ -54,12 +54,21 @@ function show(name) {
   scrollTo(0, 0);
 }
 
-function pause(why) {
+// `canReturn`: whether it may be tried again; `hasKept`: whether there is something to forget.
+function pause(why, { canReturn = true, hasKept = state.hadSeat } = {}) {
   state.runs = false;
   keepAwake(false);
   say("");
   page.why.textContent = why;
+  page.back.hidden = !canReturn;
+  for (const id of ["forget", "forget-note"]) page[id].hidden = !hasKept;
   show("paused");
+}
+
+async function pauseBy(error) {
+  if (error.isFinal && !state.hadSeat) await ask("forget").catch(() => {}); // the key that it drew is of no use
+  const line = sentence(error.message);
+  pause(error.isFinal ? line : `It cannot go on here. ${line}`, { canReturn: !error.isFinal });
 }
 
 async function start() {
@@ -71,11 +80,19 @@ async function start() {
   const about = (state.about = await response.json());
   page.title.textContent = about.name;
   const scheme = location.protocol === "https:" ? "wss" : "ws";
-  const token = location.hash.slice(1) || null;
+  const token = location.hash.slice(1);
+  if (!token) {
+    pause("This address is not whole. Open the link as the organiser gave it, with # and what follows it.", {
+      canReturn: false,
+    });
+    return;
+  }
   const opened = await ask("open", { url: `${scheme}://${location.host}/ws`, token, version: about.runtime });
   state.key = opened.key;
   state.isKept = opened.isKept;
+  state.hadSeat = opened.hadKey;
   if (!about.deals) state.description = await ask("describe");
+  else if (!opened.agreed) await ask("knock");
   if (opened.agreed && (about.deals || opened.agreed.own)) {
     await takePart(opened.agreed);
     return;
@@ -85,11 +102,12 @@ async function start() {
 
 async function showAsking() {
   const { about } = state;
-  fill(page.asked, describeAsked(about, state.isKept));
-  fill(page.leaves, describeLeaving(about));
-  fill(page.stays, describeStaying(about));
+  const browser = nameBrowser(navigator.userAgent);
+  fill(page.asked, describeAsked(about, state.isKept, isSecureContext && "wakeLock" in navigator));
+  fill(page.leaves, describeLeaving(about, browser));
+  fill(page.stays, describeStaying(about, state.isKept));
   page["open-network"].hidden = !isOpenNetwork(location);
-  page.name.value ||= nameBrowser(navigator.userAgent);
+  page.name.placeholder = browser;
   if (!about.deals) await showWays();
   say("");
   show("asking");
@@ -104,16 +122,17 @@ async function showWays() {
   const { description } = state;
   const fitting = WAYS.filter((way) => way.fits(description));
   if (!fitting.length) throw new Error("this page has no way to bring the examples that this run wants; take join.py");
-  page.own.hidden = false;
+  page.own.hidden = page.jump.hidden = false;
   page["way-choice"].hidden = fitting.length < 2;
   page.way.replaceChildren(...fitting.map(({ title }, i) => new Option(title, i)));
   const choose = () => {
     state.way = fitting[page.way.value];
     page.agree.disabled = true;
     page["way-place"].replaceChildren();
-    state.way.show(page["way-place"], description, ({ numTrain, problem }) => {
+    state.way.show(page["way-place"], description, ({ numTrain, numTest, problem }) => {
       page.agree.disabled = Boolean(problem) || !numTrain;
-      page["own-problem"].textContent = problem || (numTrain ? `${numTrain} examples to train on.` : "");
+      const found = numTrain ? `${numTrain} examples to train on; ${numTest} more are held out for tests.` : "";
+      page["own-problem"].textContent = problem || found;
     });
   };
   page.way.onchange = choose;
@@ -152,14 +171,14 @@ async function takePart(agreed) {
   show("working");
   keepAwake(true, (isAwake) => progress.showCare(isAwake));
   try {
-    const ending = await ask("run", { name: agreed.name, own: agreed.own });
+    const { ending, isErased } = await ask("run", { name: agreed.name, own: agreed.own });
     if (ending === "stopped") {
-      pause("You have stopped. The run goes on without this device, and keeps its seat: you can come back.");
+      pause("You have stopped. The run goes on without this device, and you can come back.", { hasKept: true });
     } else {
-      await showEnd();
+      await showEnd(isErased);
     }
   } catch (error) {
-    pause(`It cannot go on here: ${error.message}.`);
+    await pauseBy(error);
   }
 }
 
@@ -169,15 +188,19 @@ function hear(what, details) {
   else if (what === "lost") say("The connection is lost; the page tries again by itself.");
   else if (what === "welcome") say(`Joined as client ${details.client}.`);
   if (what === "done") state.end = details.text;
+  if (what === "welcome") state.hadSeat = true;
   progress.hear(what, details);
 }
 
-async function showEnd() {
+async function showEnd(isErased) {
   state.runs = false;
   keepAwake(false);
   const { rounds, sentBytes } = progress.summarize();
   const done = `Since it was last loaded, this page trained in ${rounds} and sent ${sentBytes}.`;
   page.summary.textContent = `${sentence(state.end)} ${done}`;
+  page.erased.textContent = isErased
+    ? "This browser keeps nothing of the run any more. The page still has the last model and the examples, until it is closed."
+    : "This browser did not let the page erase what it kept of the run: clear the data of this site in its settings.";
   say("The run is over.");
   show("over");
   const sums = await ask("measure");
@@ -216,12 +239,6 @@ function showTrial(image) {
   board.clear();
 }
 
-async function forget() {
-  await ask("forget");
-  page.forgotten.textContent = "Forgotten.";
-  page.why.textContent = "All of this run is forgotten in this browser.";
-}
-
 page.agree.addEventListener("click", agree);
 page.stop.addEventListener("click", () => ask("stop"));
 page.back.addEventListener("click", () => {
@@ -232,14 +249,22 @@ page.back.addEventListener("click", () => {
   else location.reload();
 });
 page.forget.addEventListener("click", async () => {
-  await forget();
-  state.agreed = null;
+  try {
+    await ask("forget");
+    state.hadSeat = false;
+    pause("All of this run is forgotten in this browser. You can close this page.", { canReturn: false });
+  } catch (error) {
+    page.why.textContent = sentence(error.message);
+  }
 });
-page["forget-all"].addEventListener("click", forget);
+page.jump.addEventListener("click", () => {
+  page.own.scrollIntoView();
+  page["own-title"].focus({ preventScroll: true });
+});
 addEventListener("hashchange", () => location.reload());
 document.addEventListener("visibilitychange", () => {
   if (!state.runs) return;
   if (document.hidden) page["hidden-note"].hidden = false;
   else ask("wake");
 });
-start().catch((error) => pause(`It cannot go on here: ${error.message}.`));
+start().catch(pauseBy);

@@ -1,5 +1,6 @@
 // The client of the page: it connects, trains and keeps in a worker, so that neither a page that is drawn nor one that
-// is hidden is in its way. The page asks by {id, ask, ...}; it is told {id, result} or {id, failed}, and {tell, details}.
+// is hidden is in its way. The page asks by {id, ask, ...}; it is told {id, result} or {id, failed, isFinal}, and
+// {tell, details}.
 
 import { Client } from "./client.js";
 import { sha256 } from "./sha256.js";
@@ -12,7 +13,7 @@ let runtime;
 let told = 0;
 
 const ASKS = {
-  // Whether this browser keeps what a client needs to come back, and what it agreed to before.
+  // Whether this browser keeps what a client needs to come back, whether it has, and what it agreed to before.
   async open({ url, token, version }) {
     const store = await Store.open(sha256(new TextEncoder().encode(token ?? "")));
     const load = async (content) => {
@@ -20,13 +21,17 @@ const ASKS = {
       return Trainer.load(content);
     };
     client = new Client({ url, token, store, load, tell });
-    return { isKept: store.isKept, agreed: await store.get("agreed"), key: await client.findKey() };
+    const [hadKey, agreed] = [Boolean(await store.get("key")), await store.get("agreed")];
+    return { isKept: store.isKept, hadKey, agreed, key: await client.findKey() };
   },
+  knock: () => client.knock(),
   describe: () => client.describe(),
   async agree({ agreed }) {
     await client.store.set("agreed", agreed);
   },
-  run: ({ name, own }) => client.run(name, own),
+  async run({ name, own }) {
+    return { ending: await client.run(name, own), isErased: client.isErased };
+  },
   async stop() {
     await client.store.remove("agreed");
     client.stop();
@@ -34,17 +39,14 @@ const ASKS = {
   wake: () => client.wake(),
   measure: () => client.measureOwn(),
   infer: ({ x }) => client.infer(x),
-  async forget() {
-    client.stop();
-    await client.store.forget();
-  },
+  forget: () => client.forget(),
 };
 
 onmessage = async ({ data: { id, ask, ...given } }) => {
   try {
     postMessage({ id, result: (await ASKS[ask](given)) ?? null });
   } catch (error) {
-    postMessage({ id, failed: String(error.message ?? error) });
+    postMessage({ id, failed: String(error.message ?? error), isFinal: error.isFinal ?? false });
   }
 };
 

@@ -109,7 +109,7 @@ export class Board {
   draw() {
     const { canvas, base, picture } = this;
     const context = canvas.getContext("2d");
-    const { paper, ink } = this.findColors(); // of the lowest value, and of the highest
+    const { paper, ink } = findColors(picture);
     const isWhite = picture.channels === 1 && picture.paper > picture.ink[0];
     context.fillStyle = isWhite ? ink : paper;
     context.fillRect(0, 0, canvas.width, canvas.height);
@@ -141,17 +141,18 @@ export class Board {
     context.stroke();
     context.restore();
   }
+}
 
-  // Digits are ink on paper, in the page's own colours; any other picture has its own.
-  findColors() {
-    const style = getComputedStyle(this.canvas);
-    if (this.picture.framing === "plain") return { paper: "rgb(0 0 0)", ink: "rgb(255 255 255)" };
-    return { paper: style.getPropertyValue("--paper"), ink: style.getPropertyValue("--ink") };
-  }
+// The colours of the lowest value, and of the highest. Digits are ink on paper, in the page's own colours; any other
+// picture has its own.
+export function findColors({ framing }) {
+  if (framing === "plain") return { paper: "rgb(0 0 0)", ink: "rgb(255 255 255)" };
+  const style = getComputedStyle(document.documentElement);
+  return { paper: style.getPropertyValue("--paper"), ink: style.getPropertyValue("--ink") };
 }
 
 // Stored values onto a whole canvas, a block for each pixel.
-function paintValues(canvas, values, picture, paper, ink) {
+export function paintValues(canvas, values, picture, paper, ink) {
   const { height, width, channels, low, high } = picture;
   const context = canvas.getContext("2d");
   const [blockWidth, blockHeight] = [canvas.width / width, canvas.height / height];

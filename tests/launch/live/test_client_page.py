@@ -85,5 +85,6 @@ def test_what_the_page_says_of_a_run():
     expected = {"name": "FedAvg on own", "rounds": 9, "deals": True, "columns": None, "examples": [3, 7]}
     expected |= {"fileBytes": 4, "modelBytes": 4 * (6 + 4 + 1), "deadlineS": 60.0, "scale": 1 / 16, "offset": 0.0}
     assert expected.items() <= about.items() and about["image"]["high"] == 16
-    own = describe_run(offer, data, "digest", 60.0)
+    own = describe_run(offer, data, "digest", 60.0, True)
     assert (own["deals"], own["columns"]) == (False, "digest")
+    assert (about["private"], own["private"]) == (False, True)

@@ -634,6 +634,16 @@ def test_a_former_file_can_be_fetched(run):
     assert bob.is_closed and not ann.is_closed
 
 
+def test_who_knocks_takes_no_seat(run):
+    known, unknown = (ScriptedClient(run.transport, make_key(index)) for index in (8, 9))
+    known.say({"type": "knock", "key": make_key(8), "token": run.transport.token})
+    unknown.say({"type": "knock", "key": make_key(9), "token": "wrong"})
+    run.take(1.0)
+    assert [each.type for each in known.heard] == ["known"] and not known.is_closed
+    [refused] = unknown.heard
+    assert refused.header["is_final"] and "none of this run's" in refused.header["reason"] and unknown.is_closed
+
+
 def test_a_description_is_there_for_whom_has_not_joined(tmp_path, run):
     stranger = ScriptedClient(run.transport, make_key(8))
     stranger.say({"type": "fetch", "what": "description", "key": make_key(8), "token": run.transport.token})
