@@ -1,5 +1,5 @@
-// What the page's readers make of files: `node read_alike.mjs <folder of its modules> cases.json answers.json`, called by
-// read_alike.py.
+// What the page's readers make of files: `node read_alike.mjs <folder of its modules> cases.json answers.json`, called
+// by read_alike.py.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";

@@ -1,7 +1,8 @@
 // Takes part in a live run as a careful person would, in Chromium: `node tests/live/visit_page.mjs <link>`. By keyboard
-// alone it agrees, loads the page again, has it frozen and woken, stops and comes back, sees the server go and come back,
-// and draws in the end. `stage <name>` says how far it is, `held` that the server may go: it has done its part of round 3,
-// in which the other client waits. What is wrong comes out as lines, and the code 1. $SHOTS is a folder for screenshots.
+// alone it agrees, loads the page again, has it frozen and woken, stops and comes back, sees the server go and come
+// back, and draws in the end. `stage <name>` says how far it is, `held` that the server may go: it has done its part of
+// round 3, in which the other client waits. What is wrong comes out as lines, and the code 1. $SHOTS is a folder for
+// screenshots.
 
 import { findOverflow, launch, SIZES, takeShot } from "../web/open_page.mjs";
 import { openLink, readEnd, waitFor } from "./browsers.mjs";

@@ -111,7 +111,8 @@ async function readTrouble(address) {
 function findFaint() {
   const parse = (text) => text.match(/[\d.]+/g).map(Number);
   const light = (colour) => {
-    const [r, g, b] = colour.map((each) => each / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    const straighten = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    const [r, g, b] = colour.map((each) => straighten(each / 255));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const findBack = (element) => {

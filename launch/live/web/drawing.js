@@ -1,5 +1,5 @@
-// A way to bring examples: pictures that a person draws. The page asks for a class at a time, such as "Draw a 3", so that
-// each drawing has its label.
+// A way to bring examples: pictures that a person draws. The page asks for a class at a time, such as "Draw a 3", so
+// that each drawing has its label.
 
 import { Board } from "./board.js";
 import { Collection } from "./collection.js";
@@ -8,7 +8,8 @@ import { label, make } from "./elements.js";
 const LEAST = 10; // drawings
 const IN_TURN = "in turn";
 const HELP =
-  "Draw with a finger, a mouse, or the keyboard: arrow keys move the pen, Space lowers and lifts it, Delete clears, Enter keeps.";
+  "Draw with a finger, a mouse, or the keyboard: arrow keys move the pen, Space lowers and lifts it, Delete clears, " +
+  "Enter keeps.";
 
 class Drawing {
   constructor(description) {

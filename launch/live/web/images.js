@@ -80,7 +80,8 @@ class Images {
       this.turned.checked = true;
       this.collection.turn(true);
       lines.push(
-        "Most of these are dark where the run's are light, so light and dark are turned over; see whether that is right",
+        "Most of these are dark where the run's are light, so light and dark are turned over; " +
+          "see whether that is right",
       );
     }
     this.collection.add(read);

@@ -1,5 +1,5 @@
-// The organiser's page: shows the status of a live run that its server sends over a WebSocket, and sends nothing but the
-// token that is in the page's address. What clients say of themselves is text and goes into the page as text alone.
+// The organiser's page: shows the status of a live run that its server sends over a WebSocket, and sends nothing but
+// the token that is in the page's address. What clients say of themselves is text and goes into the page as text alone.
 
 import { showClients } from "./organiser_clients.js";
 import { drawCurve } from "./organiser_curve.js";
@@ -54,11 +54,13 @@ function connect(token) {
   socket.onclose = (event) => {
     const shown = status ? ` It shows round ${status.round}.` : "";
     if (event.code === WRONG_TOKEN) {
-      showTrouble(`This is not the organiser's link of this run: open the one after “watch” in the server's terminal.${shown}`);
+      const right = "open the one after “watch” in the server's terminal";
+      showTrouble(`This is not the organiser's link of this run: ${right}.${shown}`);
     } else if (status?.state === "over") {
       showTrouble("");
     } else {
-      showTrouble(`Connection to the server lost; ${status ? `shows round ${status.round}` : "nothing to show yet"}. Trying again …`);
+      const what = status ? `shows round ${status.round}` : "nothing to show yet";
+      showTrouble(`Connection to the server lost; ${what}. Trying again …`);
       setTimeout(connect, pauseMs, token);
       pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
     }
@@ -132,7 +134,8 @@ function showRound() {
     saidAt = Date.now();
     document.body.dataset.said = state;
     const reached = last ? `, accuracy ${shown}` : "";
-    write("said", state === "over" ? `The run is over after round ${round}${reached}` : `Round ${running} of ${rounds}${reached}`);
+    const where = state === "over" ? `The run is over after round ${round}` : `Round ${running} of ${rounds}`;
+    write("said", `${where}${reached}`);
   }
 }
 
@@ -154,7 +157,8 @@ function showHere() {
   const missing = needed - here;
   const more = `${formatCount(missing, "more client")} ${missing === 1 ? "has" : "have"} to come`;
   const busy = `${formatNumber(status.answered)} of ${formatNumber(status.asked)} asked have answered`;
-  write("expected", state === "over" ? "" : missing > 0 ? more : state === "waiting" ? "it begins" : status.waits ? busy : "");
+  const begun = state === "waiting" ? "it begins" : status.waits ? busy : "";
+  write("expected", state === "over" ? "" : missing > 0 ? more : begun);
 }
 
 function showBytes() {
@@ -193,10 +197,12 @@ function showEnd() {
   find("after").hidden = status.state !== "over";
   if (status.state !== "over") return;
   const last = status.history.findLast((each) => each.accuracy !== null);
-  const reached = last ? `, accuracy ${formatShare(last.accuracy)} ${last.round === status.round ? "in the end" : `in round ${last.round}`}` : "";
+  const at = last && (last.round === status.round ? "in the end" : `in round ${last.round}`);
+  const reached = last ? `, accuracy ${formatShare(last.accuracy)} ${at}` : "";
   write("reached", `${formatCount(status.round, "round")}${reached}. The server has ended; this page stays as it is.`);
   if (find("results").children.length) return; // it may be selected
-  const when = status.report ? "In the server's terminal, when it has written the report, some seconds later:" : "In the server's terminal:";
+  const later = status.report ? ", when it has written the report, some seconds later" : "";
+  const when = `In the server's terminal${later}:`;
   find("results").append(make("p", when), ...status.commands.map((command) => make("code", command)));
 }
 
@@ -235,10 +241,12 @@ find("copy").onclick = async () => {
   setTimeout(write, 2000, "copy", "Copy link");
 };
 find("enlarge").onclick = () => find("large").showModal();
-new ResizeObserver(() => status && drawCurve(find("curve"), status.history, status.state === "over" ? status.round : status.rounds)).observe(find("curve"));
+new ResizeObserver(() => {
+  if (status) drawCurve(find("curve"), status.history, status.state === "over" ? status.round : status.rounds);
+}).observe(find("curve"));
 setInterval(() => status && status.state !== "over" && showAges(), 1000);
 document.addEventListener("visibilitychange", stayAwake);
 stayAwake();
 const token = takeToken();
 if (token) connect(token);
-else showTrouble("The link is not whole: open the one after “watch” in the server's terminal, with what follows its #.");
+else showTrouble("The link is not whole: open that after “watch” in the server's terminal, with what follows its #.");

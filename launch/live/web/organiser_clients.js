@@ -11,7 +11,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const rows = new Map(); // by seat: {element, cells}
 let dots = []; // elements by seat
 
-// Returns {slow, rejected}: seats that the round waits for, the longest first; and those of whom an answer did not count.
+// Returns {slow, rejected}: seats that the round waits for, the longest first; those of whom an answer did not count.
 export function showClients(status, nowS) {
   const { seats } = status;
   const isMany = seats.length > MOST_ROWS;
@@ -56,7 +56,8 @@ function fillRow(seat, isSlow, nowS) {
   const { element, cells } = rows.get(seat.seat);
   const ageS = seat.asked === null ? 0 : nowS - seat.asked;
   const state = `${STATES[seat.state]}${ageS >= SLOW_S ? ` ${formatDuration(ageS)}` : ""}`;
-  const texts = [seat.name || `client ${seat.seat}`, seat.kind, state, seat.answers, seat.late, seat.rejected].map(String);
+  const name = seat.name || `client ${seat.seat}`;
+  const texts = [name, seat.kind, state, seat.answers, seat.late, seat.rejected].map(String);
   texts.forEach((text, i) => cells[i].textContent !== text && (cells[i].textContent = text));
   element.className = `${seat.state}${isSlow ? " slow" : ""}${seat.rejected ? " bad" : ""}`;
   return element;

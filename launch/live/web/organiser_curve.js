@@ -1,4 +1,4 @@
-// The curve of the accuracy over the rounds, as an SVG whose units are pixels, so that its letters stay as large as they are.
+// The curve of the accuracy over the rounds, as an SVG whose units are pixels, so that its letters keep their size.
 
 const SVG = "http://www.w3.org/2000/svg";
 const LETTERS = 22; // pixels
@@ -37,7 +37,8 @@ export function drawCurve(place, history, lastRound) {
     svg.append(make("line", { class: "tick", x1: x(round), x2: x(round), y1: bottom, y2: bottom + 0.3 * letters }));
     svg.append(make("text", { x: x(round), y: bottom + 1.3 * letters, "text-anchor": "middle" }, String(round)));
   }
-  svg.append(make("text", { x: (left + width - right) / 2, y: height - 0.3 * letters, "text-anchor": "middle" }, "round"));
+  const middle = { x: (left + width - right) / 2, y: height - 0.3 * letters, "text-anchor": "middle" };
+  svg.append(make("text", middle, "round"));
   const points = known.map((each) => `${x(each.round).toFixed(1)},${y(each.accuracy).toFixed(1)}`);
   if (points.length > 1) svg.append(make("polyline", { class: "line", points: points.join(" ") }));
   if (last) svg.append(make("circle", { class: "end", cx: x(last.round), cy: y(last.accuracy), r: letters / 3 }));

@@ -67,8 +67,8 @@ function checkWhole(name, lines, missing, column) {
   if (row < 0) return;
   const count = countRows(missing.filter(Boolean).length);
   throw new JoinError(
-    `${name}, line ${lines[row]}: column ${quote(column.name)} has no value (${count} in all), and the run fills none in; ` +
-      "fill it in, or take such rows out",
+    `${name}, line ${lines[row]}: column ${quote(column.name)} has no value (${count} in all), and the run ` +
+      "fills none in; fill it in, or take such rows out",
   );
 }
 

@@ -1,5 +1,6 @@
-// What a client keeps in this browser: its key, training files, its last answer, that its person agreed and, if allowed,
-// the examples. Each is under the client's own name, so that links of several seats opened in one browser do not meet.
+// What a client keeps in this browser: its key, training files, its last answer, that its person agreed and, if
+// allowed, the examples. Each is under the client's own name, so that links of several seats opened in one browser do
+// not meet.
 
 const [DATABASE, TABLE] = ["live-rounds", "kept"];
 
