@@ -15,7 +15,7 @@ class Terms:
     """Of rounds that wait for their clients.
 
     Attributes:
-      least_answers: below it, a round leaves the model as it is; a private one is noise alone.
+      least_answers: below it, a round leaves the model as it is; a private round is then noise alone.
       more_asked: clients that are asked beyond the cohort; a round ends with as many answers as the cohort has.
       deadline_s: of a round, since its tasks went out.
       least_present: clients that must be there before a round begins.

@@ -32,7 +32,8 @@ Kasiviswanathan 2019. The amplification of both kinds of sampling holds only whi
 Clients that are asked over a network are seen to take part. Then what is hidden is what they send: two runs have the
 same clients in the same rounds, and one client's updates are zeros in one of them. However cohorts are drawn, and
 whoever is missing, a round is `Gaussian(z)`. For that, nothing but the sum may depend on what a client sends: an update
-that is rejected counts as an answer of zeros.
+that is rejected counts as an answer of zeros. It holds of clients that keep to the protocol: one that sends what is no
+answer to its task, or fails at it, leaves as one that goes away does, and that it left is seen.
 
 Where clients have released noisy statistics of their own before (FedSiKD), which hide an *example* of a client more or
 less, that is the unit of the whole run. One example can turn a client's update into any other, which is twice the clip
