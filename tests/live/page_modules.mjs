@@ -35,8 +35,9 @@ const DOES = {
   client: ({ script, knocks }) => play(script, knocks),
 };
 
-// A client whose sockets are played by a script: a list of connections, each a list of messages from the server, base64,
-// or null for one that is refused. What it sends and tells comes back; training is pretended: each weight gets 1 more.
+// A client whose sockets are played by a script: a list of connections, each a list of messages from the server,
+// base64, or null for one that is refused. What it sends and tells comes back; training is pretended: each weight gets
+// 1 more.
 async function play(script, knocks) {
   const sent = [];
   const told = [];

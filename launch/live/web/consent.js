@@ -17,8 +17,8 @@ export function describeAsked(about, isKept, isLit) {
     "A core of this device works meanwhile: plug it in, if the run is long.",
     isLit
       ? "The screen stays on while this page is in sight, if the battery is not low."
-      : "The screen goes dark as always, since browsers let no such page keep it on. Keep it on by hand: phones pause " +
-        "pages in the dark.",
+      : "The screen goes dark as always, since browsers let no such page keep it on. Keep it on by hand: phones " +
+        "pause pages in the dark.",
   ];
   return isKept ? lines : [...lines, "This browser keeps nothing, so leave this page open until the end."];
 }
@@ -29,8 +29,8 @@ export function describeLeaving({ modelBytes, private: isPrivate }, browser) {
     `What training has changed of the model: ${formatBytes(modelBytes)} of numbers a round. ` +
       "They can tell something of the examples.",
     "How many examples it has, their mean loss, and the seconds that training took.",
-    `The name below, or without one “${browser}”; that it is a browser; and a random key by which the server knows it ` +
-      "again.",
+    `The name below, or without one “${browser}”; that it is a browser; and a random key by which the server knows ` +
+      "it again.",
     "The server sees the network address that this device has, as of every page.",
   ];
   if (isPrivate) {

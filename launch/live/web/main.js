@@ -199,7 +199,8 @@ async function showEnd(isErased) {
   const done = `Since it was last loaded, this page trained in ${rounds} and sent ${sentBytes}.`;
   page.summary.textContent = `${sentence(state.end)} ${done}`;
   page.erased.textContent = isErased
-    ? "This browser keeps nothing of the run any more. The page still has the last model and the examples, until it is closed."
+    ? "This browser keeps nothing of the run any more. The page still has the last model and the examples, until it " +
+      "is closed."
     : "This browser did not let the page erase what it kept of the run: clear the data of this site in its settings.";
   say("The run is over.");
   show("over");
