@@ -18,7 +18,7 @@ from launch.settings.errors import FlagError
 from launch.settings.experiments import expand_experiments
 from launch.settings.flag_fields import DEBUG
 from launch.settings.flag_parsing import HELP_FLAGS, define_flags, expand_flagfiles, read_given, read_known
-from launch.settings.flags import parse_config
+from launch.settings.flags import parse_config, parse_given
 from launch.settings.help_pages import format_all_flags
 from launch.settings.run_config import RunConfig
 from launch.settings.serving import ServeFlags as Flags
@@ -31,6 +31,7 @@ USAGE = f"""\
 Trains with clients that take part over the network: python launch/live/join.py <link>"""
 # Of its own flags, those that --help shows.
 COMMON = ("host", "port", "start_with", "own_data", "round_deadline_s", "least_answers", "evaluate_on")
+OF_DATA = ("data", "dataset", "npz")  # of launch.train: what a schema is in place of
 OF_TRAIN = "The flags of launch.train go with it; python -m launch.train --help shows those that people use."
 
 
@@ -55,6 +56,10 @@ def parse_request(argv: Sequence[str]) -> Request:
     flags = choose_resumed_flags(config.run_dir, given) if config.resume else build_serve_flags(given)
     if flags.free_seat and not config.resume:
         raise FlagError(f"--free_seat={given['free_seat']}: expected --resume beside it; seats of a new run are free")
+    if flags.schema and not config.resume:
+        for name in OF_DATA:
+            if name in parse_given(rest, beside=list(own)):
+                raise FlagError(f"--schema={flags.schema}: expected no --{name} beside it; either describes the data")
     check_waits(flags, given.keys(), isinstance(config.algorithm, SynchronousConfig), config.algo)
     return Request(config, flags, frozenset(given))
 

@@ -8,13 +8,15 @@ import ssl
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from files.reading import describe, open_regular
+from files.reading import describe, open_regular, read_regular
 from tff_algos.settings.config_fields import ConfigError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
 ELSEWHERE = "192.0.2.1"  # an address of nobody's, to which nothing is sent
 DEFAULT_PORTS = {"http": 80, "https": 443}
+CERTIFICATE, KEY = b"-----BEGIN CERTIFICATE-----", b"PRIVATE KEY-----"
+MOST_PEM = 2**20  # bytes of a file
 _PUBLIC = re.compile(r"(https?)://(\[[\da-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?/?", re.ASCII | re.IGNORECASE)
 
 
@@ -81,9 +83,21 @@ class Door(NamedTuple):
         try:
             context.load_cert_chain(self.certificate, self.key or None, password="")
         except (ssl.SSLError, OSError) as error:
-            expected = "a PEM file of a certificate, and its key there or by --tls_key, without a password"
-            raise ConfigError("tls_certificate", self.certificate, f"{expected} ({describe(error)})") from None
+            expected = f"{self._find_fault()} ({describe(error)})"
+            raise ConfigError("tls_certificate", self.certificate, expected) from None
         return context
+
+    def _find_fault(self) -> str:
+        """What was expected in place of files of which no certificate with its key can be loaded."""
+        content = read_regular(self.certificate, MOST_PEM)
+        of_key = read_regular(self.key, MOST_PEM) if self.key else content
+        if CERTIFICATE not in content:
+            swapped = "; it seems to be swapped with --tls_key" * (KEY in content and CERTIFICATE in of_key)
+            return f"a PEM file of a certificate{swapped}"
+        if KEY not in of_key:
+            where = f"in --tls_key={self.key}" if self.key else "in the file, too, or by --tls_key=<PEM file>"
+            return f"its key {where}"
+        return "a certificate and its key, in PEM files that fit together, the key without a password"
 
     def name_base(self, port: int) -> str:
         """The address of the server, with which its links begin."""

@@ -28,7 +28,13 @@ from launch.live.links import Links
 from launch.live.measured import Answer, read_devices, write_devices
 from launch.live.messages import VERSION
 from launch.live.ports import listen
-from launch.live.private_runs import check_private, check_private_training, choose_limits, is_private_run
+from launch.live.private_runs import (
+    check_private,
+    check_private_training,
+    choose_limits,
+    describe_spent,
+    is_private_run,
+)
 from launch.live.roster import Roster
 from launch.live.status import Status, describe_round, name_some, read_rounds
 from launch.live.training_file import (
@@ -113,6 +119,7 @@ class Session:
     """
 
     is_live = True
+    data_name = ""
 
     def __init__(
         self,
@@ -169,6 +176,7 @@ class Session:
 
         if self._flags.schema:
             self._organiser = self._description = read_schema(self._flags.schema)
+            self.data_name = self._description["name"]
         else:
             self._organiser = load(config)
             self._description = describe_examples(config, self._organiser)
@@ -209,7 +217,8 @@ class Session:
         training = config.algorithm.training
         examples = data.test_x[:MOST_SHOWN_EXAMPLES] if len(data.test_y) else None
         if is_private_run(config):
-            check_private_training(config, spec, len(data.clients))
+            for line in check_private_training(config, spec, len(data.clients)):
+                say(line)
         with _hush_converter():
             file = make_training_file(spec, weights, training, examples)
         self._config, self._folder, self._can_go_on = config, folder, not folder.is_new
@@ -363,6 +372,7 @@ class Session:
             )
         topic = "twin"
         if is_private_run(self._config):
+            yield describe_spent(self._config, self._folder.path)
             yield topic, "none: the noise of a private run came from the operating system, and nobody can draw it again"
             return
         stand_in = describe_stand_in(self._description, len(self._roster.seats)) if self._flags.own_data else None

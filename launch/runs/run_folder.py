@@ -229,8 +229,12 @@ def _is_one_of(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def open_run_folder(config: RunConfig) -> RunFolder:
+def open_run_folder(config: RunConfig, data_name: str = "") -> RunFolder:
     """Makes the run's folder, or opens the one to resume or to overwrite, whose files stay until `RunFolder.clear`.
+
+    Args:
+      config: of the run.
+      data_name: of data that no flag names.
 
     Raises:
       RunFolderError: the folder exists and neither --resume nor --overwrite is given; there is nothing to resume; it is
@@ -240,7 +244,7 @@ def open_run_folder(config: RunConfig) -> RunFolder:
     path = pathlib.Path(config.run_dir)
     with explain_errors(f"--run_dir={config.run_dir or RUNS}", RunFolderError, "cannot write there"):
         if not config.run_dir:
-            return RunFolder(make_next_folder(config), is_new=True)
+            return RunFolder(make_next_folder(config, data_name), is_new=True)
         path.mkdir(parents=True, exist_ok=True)
         return RunFolder(path, is_new=not config.resume)
 
@@ -248,14 +252,19 @@ def open_run_folder(config: RunConfig) -> RunFolder:
 def name_data(config: RunConfig) -> str:
     """The data as a part of a folder's name: a file of the user's is called as it is, without its ending."""
     source = pathlib.Path(config.data or config.npz)
-    if source.parent != DATA_FOLDER.resolve() and (stem := re.sub(r"[^\w.-]+", "_", source.stem)[:50]):
-        return stem  # of at most 200 bytes, of the 255 that a folder's name may have
+    if source.parent != DATA_FOLDER.resolve() and (stem := _spell(source.stem)):
+        return stem
     return encode_name(find_dataset(config.dataset).name)
 
 
-def make_next_folder(config: RunConfig) -> pathlib.Path:
+def _spell(name: str) -> str:
+    """A name as a part of a folder's: of at most 200 bytes, of the 255 that it may have."""
+    return re.sub(r"[^\w.-]+", "_", name)[:50]
+
+
+def make_next_folder(config: RunConfig, data_name: str = "") -> pathlib.Path:
     """Makes runs/<algo>_<data>_NNN, the first number after those there; safe against another run doing the same."""
-    stem = f"{find_algorithm(config.algo).name}_{name_data(config)}"
+    stem = f"{find_algorithm(config.algo).name}_{_spell(data_name) or name_data(config)}"
     RUNS.mkdir(exist_ok=True)
     taken = [int(path.name[len(stem) + 1 :]) for path in RUNS.glob(f"{stem}_*") if path.name[len(stem) + 1 :].isdigit()]
     number = max(taken, default=0) + 1

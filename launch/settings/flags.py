@@ -78,7 +78,8 @@ def describe_unknown_in_run(name: str, rows: Sequence[Algorithm], known: Collect
     owners = [owner] if owner else [row for row in ALGORITHMS.values() if name in row.names]
     if algorithm and owners:
         whose = owners[0].name + (f" and {len(owners) - 1} more" if len(owners) > 1 else "")
-        return f"--{name}: belongs to --algo={whose}, expected settings of --algo={algorithm.name}{near}"
+        found = f"--{name}: belongs to --algo={whose}, expected settings of --algo={algorithm.name}{near}"
+        return f"{found}, which has no private form" if plain == "dp_epsilon" else found
     if not near and name.removeprefix("no") in OF_SERVE:
         return f"--{name}: is a flag of launch.serve, which takes those of launch.train, too"
     return f"--{name}: unknown flag{near or '; --helpfull lists them all'}"

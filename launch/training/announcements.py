@@ -20,6 +20,7 @@ from launch.console.progress import format_duration, say
 from launch.console.shown_text import describe_filled, format_count
 from launch.runs.columns import (
     BEST,
+    EPSILON_SPENT,
     GAIN,
     JOULES,
     KEPT_BEST,
@@ -329,7 +330,10 @@ def find_lack_of_learning(metrics: RoundTable, test_y: np.ndarray, has_notes: bo
     chance = np.bincount(test_y).max() / len(test_y)
     margin = 2 * math.sqrt(chance * (1 - chance) / len(test_y))
     same_answer = f"giving all {format_count(len(test_y), 'test example')} the same answer reaches {chance:.4f}"
-    fix = "see the notes on the data above, lower the rate" if has_notes else "lower the rate"
+    fix, chance_of = "see the notes on the data above, lower the rate" if has_notes else "lower the rate", "luck"
+    if EPSILON_SPENT in metrics.columns:
+        fix = "the updates' noise may be too large: take more clients, a smaller model or a larger --dp_epsilon"
+        chance_of = "noise"
     # Rather than at or below: the accuracy of a diverged model can be NaN.
     if not accuracy > chance:
         yield Finding(
@@ -341,7 +345,7 @@ def find_lack_of_learning(metrics: RoundTable, test_y: np.ndarray, has_notes: bo
         yield Finding(
             NOTE,
             f"it is not clear whether the model has learned anything: its test accuracy is {accuracy:.4f}, "
-            f"{same_answer}, and up to {margin:.4f} more may be luck; {fix}, or give more --rounds or more test "
+            f"{same_answer}, and up to {margin:.4f} more may be {chance_of}; {fix}, or give more --rounds or more test "
             "examples",
         )
 

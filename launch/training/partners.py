@@ -26,9 +26,11 @@ class Partners(Protocol):
 
     Attributes:
       is_live: whether they are asked: then the events of the run are its record.
+      data_name: what a new folder calls their data, once these are loaded, if no flag of the run names them; else "".
     """
 
     is_live: bool = False
+    data_name: str = ""
 
     def load_data(self, config: RunConfig, load: Callable[[RunConfig], FederatedData]) -> FederatedData:
         """The federation, which `load` gives of an ordinary run; nothing is written yet."""

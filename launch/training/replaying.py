@@ -4,19 +4,21 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from datasets.federated_data import FederatedData
 from files.digests import compute_sum
 from launch.console.shown_text import format_count
 from launch.live.record import Record, read_record
 from launch.runs.checksums import check_sums
-from launch.runs.columns import CONFIG_FILE, METRICS_FILE, RECORD_FILE
+from launch.runs.columns import CONFIG_FILE, METRICS_FILE, MODELS, RECORD_FILE
 from launch.runs.errors import RunFolderError
 from launch.runs.run_folder import RunFolder
 from launch.settings.errors import FlagError
 from launch.settings.replaying import RUN_NAME, TWIN_OF, LiveRun, is_stand_in, read_live_run
 from launch.settings.run_config import RunConfig, flag_values
 from launch.training.partners import Lines, Partners
-from tff_algos.protocol import FederatedProcess
+from tff_algos.protocol import FederatedProcess, State
 from tff_algos.settings.config_fields import ConfigError
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ class Replay(Partners):
         path = self._run.folder / RECORD_FILE
         self._record: Record = read_record(path, self._run.num_clients, self._run.num_rounds)
         self._is_stand_in = is_stand_in(self._run, flag_values(config))
+        self._rounds, self._models = config.rounds, dict[str, Any]()
+        self._spec: ModelSpec | None = None
 
     def check(self, config: RunConfig, data: FederatedData) -> None:
         """Raises ConfigError or FlagError if these data cannot be in the place of those of the live run."""
@@ -91,7 +95,29 @@ class Replay(Partners):
 
         if process.ask is None:
             raise ConfigError("replay", config.replay, f"none with --algo={config.algo} and these settings")
+        self._spec = spec
         return process.ask(RepeatedFrom(self._record))
+
+    def finish(self, process: FederatedProcess, state: State, data: FederatedData) -> FederatedData:
+        """Keeps the models, to compare them with those of the live run, if both have as many rounds and parts."""
+        if self._rounds == self._run.num_rounds and not self._is_stand_in:
+            self._models = process.get_models(state)
+        return data
+
+    def describe_end(self) -> Lines:
+        """How far the weights are from those that the live run has saved."""
+        from launch.runs.file_names import encode_name
+        from models.saved_models import load_weights
+
+        for name, weights in self._models.items():
+            folder = self._run.folder / MODELS / encode_name(name)
+            if not folder.is_dir():  # the live run was stopped
+                continue
+            there = load_weights(self._spec, folder)
+            largest = max(float(np.abs(each).max(initial=0)) for each in there)
+            most = max(float(np.abs(a - b).max(initial=0)) for a, b in zip(there, weights, strict=True))
+            shown = f"within {most / largest:.1e} of the largest" if most else "the same"
+            yield "twin", f"its weights and the live run's are {shown} (SGD: expect 1e-6; Adam makes much of rounding)"
 
     def describe_run(self) -> Mapping[str, Any]:
         """Which live run it repeats, by the name of its folder, and the digest of its record."""

@@ -100,7 +100,7 @@ def run_training(config: RunConfig, partners: Partners | None = None) -> dict[st
     with contextlib.ExitStack() as stack:
         # It ends after the folder is let go, and so knows of the end.
         tracking = stack.enter_context(open_tracking(config))
-        folder = stack.enter_context(_open_folder(config))
+        folder = stack.enter_context(_open_folder(config, partners.data_name if partners else ""))
         stack.enter_context(_stop_in_one_line(folder, config))
         if not folder.is_new:
             check_same_data(folder, data)
@@ -153,12 +153,12 @@ def check_task(config: RunConfig, data: FederatedData) -> None:
 
 
 @contextlib.contextmanager
-def _open_folder(config: RunConfig) -> Iterator[RunFolder]:
+def _open_folder(config: RunConfig, data_name: str) -> Iterator[RunFolder]:
     """The run's folder, which is removed at the end if it is a smoke run's own, or if no run has begun in it."""
     if config.smoke and not config.run_dir:
         folder = RunFolder(pathlib.Path(tempfile.mkdtemp(prefix="federated_smoke_")), is_new=True, is_passing=True)
     else:
-        folder = open_run_folder(config)
+        folder = open_run_folder(config, data_name)
     try:
         yield folder
     except (FlagError, RunStopped) as error:

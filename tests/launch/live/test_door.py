@@ -110,10 +110,14 @@ def test_mistakes_are_one_line(tmp_path):
         "tls_certificate=none.pem: expected a PEM file that can be read"
     )
     assert check(Door("", certificate, str(tmp_path))).startswith(f"tls_key={tmp_path}: expected a PEM file that can")
-    for files in ((certificate, ""), (certificate, other), (str(text), key), (certificate, str(text))):
-        assert check(Door("", *files)).startswith(
-            f"tls_certificate={files[0]}: expected a PEM file of a certificate, and"
-        )
+    for files, expected in (
+        ((certificate, ""), "its key in the file, too, or by --tls_key=<PEM file>"),
+        ((certificate, other), "a certificate and its key, in PEM files that fit together, the key without a password"),
+        ((str(text), key), "a PEM file of a certificate ("),
+        ((certificate, str(text)), f"its key in --tls_key={text}"),
+        ((key, certificate), "a PEM file of a certificate; it seems to be swapped with --tls_key"),
+    ):
+        assert check(Door("", *files)).startswith(f"tls_certificate={files[0]}: expected {expected}")
     beside = check(Door("0", certificate, key))
     assert beside.startswith(f"tls_certificate={certificate}: expected --public_url beside it where --host=0, since")
     Door("0.0.0.0", certificate, key, "https://fl.example.org:8700").check()

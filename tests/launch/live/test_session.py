@@ -223,6 +223,9 @@ def test_a_private_run_spends_its_budget_and_has_no_twin(tmp_path, monkeypatch, 
     assert "since who takes part is seen" in said
     assert "clip norms to their sum; from the operating system" in said and "--replay" not in said
     assert said.count("twin     none: the noise of a private run") == 1
+    assert said.index("privacy  a round's mean of 1 updates") < said.index("warning  the noise is ")
+    assert said.index("warning  the noise is ") < said.index("link     http")
+    assert "privacy  epsilon 8 of 8 is spent, at delta 1e-05" in said
     names, rows = read_round_table(run_dir / columns.METRICS_FILE)
     spent = [float(row[names.index(columns.EPSILON_SPENT)]) for row in rows]
     assert len(spent) == 3 and spent == sorted(spent) and spent[-1] == pytest.approx(8)

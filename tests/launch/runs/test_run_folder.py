@@ -56,6 +56,12 @@ def test_runs_without_a_name_take_the_next_free_number(tmp_path):
             assert (folder.path.as_posix(), folder.is_new) == (f"runs/fedavg_digits_{number:03d}", True)
 
 
+@pytest.mark.parametrize(("data_name", "name"), [("own data", "fedavg_own_data_001"), ("../Ü", "fedavg_.._Ü_001")])
+def test_a_run_on_data_that_no_flag_names_is_called_after_them(data_name, name):
+    with contextlib.closing(open_run_folder(ask(), data_name)) as folder:
+        assert folder.path.as_posix() == f"runs/{name}"
+
+
 @pytest.mark.parametrize(
     ("path", "name"),
     [

@@ -202,6 +202,14 @@ def test_a_model_that_learned_nothing_is_said(find_troubles, accuracy, num_clien
     assert not list(announcements.find_lack_of_learning(table, np.zeros(0, np.int32)))
 
 
+@pytest.mark.parametrize("accuracy", [0.25, 0.33])
+def test_of_a_private_model_that_learned_nothing_the_noise_is_named(find_troubles, accuracy):
+    _, table = find_troubles({"num_clients": 1, "test_accuracy": accuracy, "epsilon_spent": 8.0})
+    [(_, text)] = announcements.find_lack_of_learning(table, np.arange(100, dtype=np.int32) % 4)
+    assert "noise may be too large: take more clients, a smaller model or a larger --dp_epsilon" in text
+    assert "luck" not in text and "lower the rate" not in text
+
+
 STAYED = ", in {} of them all, so that the models stayed as they were"
 
 

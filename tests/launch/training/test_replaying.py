@@ -1,6 +1,7 @@
 """A whole twin of a live run whose folder was made by hand, what it says, and how both are compared."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -89,8 +90,10 @@ def test_a_twin_repeats_the_record_and_is_compared_with_its_run(asked, live, tra
     # It goes on by itself, to all rounds of the record and no further, and only with the record that it began with.
     code, _, wrong = train_here("--resume", f"--run_dir={twin}", "--rounds=3")
     assert code == 2 and "--rounds=3: expected at most 2, as many as --replay=" in wrong
-    code, _, wrong = train_here("--resume", f"--run_dir={twin}", "--rounds=2")
+    assert "its weights and the live run's" not in said  # which has done another round
+    code, said, wrong = train_here("--resume", f"--run_dir={twin}", "--rounds=2")
     assert code == 0, wrong
+    assert "twin     its weights and the live run's are the same (SGD: expect" in said
     assert (twin / "metrics.csv").read_bytes() == (live / "metrics.csv").read_bytes(), "all trained in both"
     content = (live / "record.csv").read_text()
     (live / "record.csv").write_text(content.replace("missing", "dropped"))
@@ -164,8 +167,9 @@ def test_the_events_of_asynchronous_devices_are_repeated_to_the_tick(train_here,
         event = LogRow(time_s, int(row["client"]), row["what"], int(row["model"]))
         record.setdefault(int(row["round"]), []).append(event)
     call_live(live, record)
-    code, _, wrong = train_here(f"--replay={live}", f"--run_dir={twin}")
+    code, said, wrong = train_here(f"--replay={live}", f"--run_dir={twin}")
     assert code == 0, wrong
+    assert re.search(r"twin     its weights and the live run's are within \S+ of the largest \(SGD", said)
     events = [(int(row["client"]), row["what"], int(row["model"])) for row in read_rows(twin / "events.csv")]
     assert events == [row[1:] for rows in record.values() for row in rows]
     for name in ("virtual_time_s", "num_clients", "bytes_down", "bytes_up", "num_ready", "mean_age", "max_age"):
