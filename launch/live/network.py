@@ -114,11 +114,7 @@ class LiveNetwork:
 
         For the others that have a seat it waits so many seconds more.
         """
-        self._waiting.wait(least, max(least, self.count_seated()), patience_s, show, tell)
-
-    def count_seated(self) -> int:
-        """How many clients have a seat."""
-        return sum(seat is not None for seat in self._roster.seats)
+        self._waiting.wait(least, max(least, self._roster.num_seated), patience_s, show, tell)
 
     def _list_connected(self) -> list[str]:
         """The names of those who are connected, in the order of their seats."""
@@ -458,7 +454,7 @@ class LiveNetwork:
         except Rejection as rejection:
             self._happened.append(Queued(received.ticks, index, REJECTED, number))
             client.num_rejected += 1
-            self._note(*self._conduct.reject(index, self._roster.name_client(index), rejection, self.count_seated()))
+            self._note(*self._conduct.reject(index, self._roster.name_client(index), rejection, self._roster.num_seated))
             if index in self._conduct.expelled:
                 self._close(received.connection, {"type": "refused", "reason": EXPELLED, "is_final": True})
                 self._lose(received)

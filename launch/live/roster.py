@@ -143,6 +143,11 @@ class Roster:
     def deals(self) -> bool:
         return self._dealt is not None
 
+    @property
+    def num_seated(self) -> int:
+        """How many clients have a seat."""
+        return sum(seat is not None for seat in self.seats)
+
     def count_examples(self, client: int) -> tuple[int, int]:
         """(train, test) examples of a client; of a free seat those that it will be dealt."""
         if self._dealt is not None:

@@ -513,7 +513,7 @@ class Session:
         The others have some time to come, too: a round of a few of them may make the model worse.
         """
         least, patience_s = self._flags.least_answers, min(self._flags.round_deadline_s, RETURN_S)
-        most = max(least, self._network.count_seated())
+        most = max(least, self._roster.num_seated)
         text = f"those who had a seat have {format_duration(patience_s)} to come back, then {least:,} of them"
         text += f" {'is' if least == 1 else 'are'} enough (--least_answers)"
         self._status.wait_for(most)
