@@ -454,7 +454,8 @@ class LiveNetwork:
         except Rejection as rejection:
             self._happened.append(Queued(received.ticks, index, REJECTED, number))
             client.num_rejected += 1
-            self._note(*self._conduct.reject(index, self._roster.name_client(index), rejection, self._roster.num_seated))
+            name, num_seated = self._roster.name_client(index), self._roster.num_seated
+            self._note(*self._conduct.reject(index, name, rejection, num_seated))
             if index in self._conduct.expelled:
                 self._close(received.connection, {"type": "refused", "reason": EXPELLED, "is_final": True})
                 self._lose(received)
