@@ -497,7 +497,7 @@ class Session:
         say(f"watch    {self._links.organiser}")
         if self._links.has_moved:
             say("note     another address than before: join.py needs its new link, of links.txt; browsers, which keep")
-            say("         their keys by address, have lost their seats, see --free_seat")
+            say(f"         their keys by address, have lost their seats{'; see --free_seat' * self._roster.deals}")
         if not self._door.is_private:
             is_beside = self._door.public_base.startswith("https:")
             fix = "leave out --host if the proxy is on this machine" if is_beside else "see --tls_certificate"
