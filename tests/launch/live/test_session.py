@@ -186,6 +186,27 @@ def test_a_seat_that_is_none_is_not_freed(live, given, line):
     assert (folder / columns.ROSTER_FILE).read_text() == roster
 
 
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ([], "port=8700: expected no other program on the run's own, to which its clients come back; or another one"),
+        (["--port=8700"], "port=8700: expected another"),
+    ],
+)
+def test_a_run_that_goes_on_takes_no_other_port_than_its_own_by_itself(live, monkeypatch, given, line):
+    """Browsers keep keys by address."""
+
+    def refuse(_):
+        raise ConfigError("port", 8700, "another")
+
+    folder = live[0]
+    config, flags, names = parse_request(["--resume", f"--run_dir={folder}", "--rounds=4", *given])
+    monkeypatch.setattr(MemoryTransport, "start", refuse)
+    with pytest.raises(ConfigError) as refused, Session(flags, names, lambda **_: MemoryTransport()) as session:
+        run_training(config, session)
+    assert str(refused.value).startswith(line)
+
+
 def test_another_client_takes_a_seat_that_is_freed_once(tmp_path, monkeypatch, capsys):
     """The former one, if it finds its key after all, has lost the seat."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
