@@ -298,8 +298,8 @@ class Session:
         if not last_round:
             (folder.path / columns.TRAFFIC_FILE).unlink(missing_ok=True)
         self._network.round_num = min(last_round + 1, self._config.rounds)
-        for row in read_rounds(folder.path, last_round) if last_round else ():
-            self._status.add_round(row)
+        if last_round:
+            self._status.add_past(read_rounds(folder.path, last_round))
         if not folder.is_new and last_round < self._config.rounds:
             self._wait_for_return()
         self._noted_s = time.monotonic()
@@ -375,8 +375,7 @@ class Session:
             yield describe_spent(self._config, self._folder.path)
             yield topic, "none: the noise of a private run came from the operating system, and nobody can draw it again"
             return
-        stand_in = describe_stand_in(self._description, len(self._roster.seats)) if self._flags.own_data else None
-        for command in list_twin_commands(self._config, self._folder.path, stand_in):
+        for command in self._list_twin(self._folder.path):
             yield topic, command
             topic = ""
 
@@ -394,11 +393,16 @@ class Session:
 
     def _list_results(self) -> tuple[str | None, list[str]]:
         """The run's page, if it gets one, and what to type when it is over."""
-        compare = f"python -m launch.compare --runs={shlex.quote(os.path.relpath(self._folder.path))}"
+        twin = [] if is_private_run(self._config) else self._list_twin(pathlib.Path(os.path.relpath(self._folder.path)))
         if not self._config.run_page:
-            return None, [compare]
+            return None, twin
         page = os.path.relpath(self._folder.path / columns.RUN_PAGE)
-        return page, [f"python -m webbrowser {shlex.quote(page)}", compare]
+        return page, [f"python -m webbrowser {shlex.quote(page)}", *twin]
+
+    def _list_twin(self, path: pathlib.Path) -> list[str]:
+        """What to type to simulate the run in this folder again."""
+        stand_in = describe_stand_in(self._description, len(self._roster.seats)) if self._flags.own_data else None
+        return list(list_twin_commands(self._config, path, stand_in))
 
     def _list_kept_seats(self) -> list[tuple[str, int, int]]:
         roster = Roster(pathlib.Path(self._config.run_dir) / columns.ROSTER_FILE)

@@ -12,6 +12,7 @@ The JSON, whose times are seconds since 1970:
   waits: whether a round waits for the answers of those whom it asked.
   needed: how many clients have to be here before it begins or goes on.
   started, made: when the server began, and when this was made.
+  resumed: the last round before this server; 0 in a run that it began.
   here, seats: how many clients are connected; and of each seat `Seat`, with `asked`, when it was asked its task.
   asked, answered: how many were asked since all had answered, and of these are not busy any more.
   history: rows of `Round`; of many rounds every second, fourth, ..., and the last.
@@ -189,7 +190,7 @@ class Status:
         self._show, self._say, self._find_link, self._clock = show, say, find_link, clock
         self._facts: dict[str, Any] = {"name": name, "folder": folder, "state": WAITING, "round": 0, "rounds": rounds}
         self._is_shared = is_shared
-        self._facts |= {"waits": waits, "needed": 1, "started": round(clock(), 3)}
+        self._facts |= {"waits": waits, "needed": 1, "started": round(clock(), 3), "resumed": 0}
         self._seats: list[Seat] = []
         self._asked: list[float | None] = []  # when each was asked what it works on
         self._texts: list[str] = []  # of the seats, as JSON
@@ -247,6 +248,12 @@ class Status:
         self._change(state=RUNNING, needed=needed)
         self._told = self._list_here()
 
+    def add_past(self, rows: Sequence[Round]) -> None:
+        """These rounds were done before this server."""
+        for row in rows:
+            self.add_round(row)
+            self._change(resumed=row.round)
+
     def add_round(self, row: Round) -> None:
         """A round is done."""
         if self._rounds and self._rounds[-1][0] % self._stride:
@@ -274,7 +281,13 @@ class Status:
         self._has_changed = True
 
     def end(self, report: str | None, commands: Sequence[str] = ()) -> None:
-        """The run is over; shows that, with where its page will lie, if it has one, and what to type."""
+        """The run is over; shows that, with where its page will lie, if it has one, and what to type.
+
+        Where rounds wait for nobody, clients may still be busy: their answers are of no use any more.
+        """
+        for index, seat in enumerate(self._seats):
+            if seat.task:
+                self.see(index, seat._replace(task="", state=HERE if seat.state == TRAINING else seat.state))
         self._change(state=OVER, report=report, commands=list(commands))
         self._show(self.format())
 

@@ -82,7 +82,9 @@ say({
 await page.waitForSelector("[data-state=over]", LIMIT);
 await page.waitForFunction(() => document.querySelector("#curve polyline"), null, LIMIT);
 say({
-  ...(await read("trouble", "round", "rounds", "accuracy", "down", "up")),
+  ...(await read("trouble", "round", "rounds", "accuracy", "down", "up", "others", "pace", "here-title")),
+  states: await page.locator("#body td:nth-child(3)").allTextContents(),
+  lastTick: await page.evaluate(() => [...document.querySelectorAll("#curve .tick + text")].at(-1).textContent),
   progress: await page.locator("#progress").evaluate((each) => each.position),
   points: await page.locator("#curve polyline").getAttribute("points"),
   axis: await page.evaluate(() => {

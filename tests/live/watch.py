@@ -136,7 +136,7 @@ async def watch(folder, shots):
         processes.append(await serve(logs[1], "--resume", "--run_dir=run"))
         viewer.go_on()
         back = await viewer.see()
-        assert (back["here"], back["expected"]) == ("0", "1 more client has to come"), back
+        assert (back["here"], back["expected"]) == ("0", "3 more clients have to come"), back
         assert int(back["round"]) >= 2 and back["hasCurve"], "the rounds that were done are there again"
         gate.set()
         check_over(await viewer.see(), folder / "run")
@@ -187,7 +187,12 @@ def check_over(seen, run):
     for column, shown in (("bytes_down", seen["down"]), ("bytes_up", seen["up"])):
         count = sum(int(row[names.index(column)]) for row in rows)
         assert shown == (f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{round(count / 1e3)} kB"), (shown, count)
-    assert seen["commands"] == ["python -m webbrowser run/report.html", "python -m launch.compare --runs=run"], seen
+    page, twin, *_, compare = seen["commands"]
+    assert page == "python -m webbrowser run/report.html" and " --replay=run " in twin, seen
+    assert compare.startswith("python -m launch.compare --runs=run --runs=run_twin"), seen
+    assert "after round " in seen["others"] and seen["lastTick"] == str(ROUNDS), seen
+    assert seen["pace"].startswith("done, ") and seen["here-title"] == "Clients at the end", seen
+    assert set(seen["states"]) == {"till the end"}, seen
 
 
 def check_lines(logs):

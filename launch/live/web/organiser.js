@@ -23,6 +23,7 @@ let skewS = 0; // by how much this clock is ahead of the server's
 let isFirst = true; // of a connection: it may have been made long before
 let saidAt = 0;
 let pauseMs = FIRST_PAUSE_MS;
+let lostS = null; // when the connection was lost, seconds; null: there is one
 
 // The address is on a screen that a room sees, so the token goes from it; a page that is loaded again still has it.
 function takeToken() {
@@ -47,19 +48,21 @@ function connect(token) {
   socket.onmessage = (event) => {
     pauseMs = FIRST_PAUSE_MS;
     status = JSON.parse(event.data);
+    lostS = null;
     measureSkew();
     showTrouble("");
     show();
   };
   socket.onclose = (event) => {
-    const shown = status ? ` It shows round ${status.round}.` : "";
+    lostS ??= Date.now() / 1000;
+    const shown = status ? ` It shows round ${countRound()}.` : "";
     if (event.code === WRONG_TOKEN) {
       const right = "open the one after “watch” in the server's terminal";
       showTrouble(`This is not the organiser's link of this run: ${right}.${shown}`);
     } else if (status?.state === "over") {
       showTrouble("");
     } else {
-      const what = status ? `shows round ${status.round}` : "nothing to show yet";
+      const what = status ? `shows round ${countRound()}` : "nothing to show yet";
       showTrouble(`Connection to the server lost; ${what}. Trying again …`);
       setTimeout(connect, pauseMs, token);
       pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
@@ -95,9 +98,9 @@ function show() {
   drawCurve(find("curve"), status.history, status.state === "over" ? status.round : status.rounds);
 }
 
-// What changes with time alone.
+// What changes with time alone; without a connection nothing does.
 function showAges() {
-  const nowS = Date.now() / 1000 - skewS;
+  const nowS = (lostS ?? Date.now() / 1000) - skewS;
   const { slow, rejected } = showClients(status, nowS);
   showNamed("slow", slow, (seat) => formatDuration(nowS - seat.asked));
   showNamed("rejected", rejected, (seat) => formatCount(seat.rejected, "answer"));
@@ -112,14 +115,19 @@ function showNamed(id, seats, describe) {
   if (place.textContent !== text) place.textContent = text;
 }
 
+// The round that runs, else the last one.
+function countRound() {
+  return Math.min(status.round + (status.state === "running" ? 1 : 0), status.rounds);
+}
+
 function showRound() {
   const { round, rounds, state, history } = status;
-  const running = Math.min(round + (state === "running" ? 1 : 0), rounds);
+  const running = countRound();
   write("round", state === "waiting" && !round ? "–" : formatNumber(running));
   write("rounds", `of ${formatNumber(rounds)}`);
   find("progress").max = rounds;
   find("progress").value = round;
-  write("pace", describePace(history, state, rounds - round));
+  write("pace", describePace(status));
   const last = history.findLast((each) => each.accuracy !== null);
   const shown = last ? formatShare(last.accuracy) : "–";
   write("accuracy", last ? (100 * last.accuracy).toFixed(1) : "–");
@@ -139,13 +147,18 @@ function showRound() {
   }
 }
 
-function describePace(history, state, left) {
-  if (state === "waiting") return "waiting for clients";
+// In the end all rounds count, and before the last ones, by which the time left is told.
+function describePace({ history, state, here, needed, round, rounds, totals }) {
+  if (state === "waiting") return here < needed ? "waiting for clients" : round ? "it goes on" : "it begins";
+  if (state === "over") return round ? `done, ${formatPace(totals.seconds / round)}` : "done";
   const last = history.slice(-10);
   if (!last.length) return "the first one runs";
   const seconds = last.reduce((sum, each) => sum + each.seconds, 0) / last.length;
-  const pace = `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s a round`;
-  return state === "over" ? `done, ${pace}` : `${pace}, about ${formatDuration(seconds * left)} left`;
+  return `${formatPace(seconds)}, about ${formatDuration(seconds * (rounds - round))} left`;
+}
+
+function formatPace(seconds) {
+  return `${seconds < 10 ? Number(seconds.toPrecision(2)) : Math.round(seconds)} s a round`;
 }
 
 const formatNumber = (number) => number.toLocaleString("en");
@@ -157,7 +170,7 @@ function showHere() {
   const missing = needed - here;
   const more = `${formatCount(missing, "more client")} ${missing === 1 ? "has" : "have"} to come`;
   const busy = `${formatNumber(status.answered)} of ${formatNumber(status.asked)} asked have answered`;
-  const begun = state === "waiting" ? "it begins" : status.waits ? busy : "";
+  const begun = state === "waiting" ? "enough" : status.waits ? busy : "";
   write("expected", state === "over" ? "" : missing > 0 ? more : begun);
 }
 
@@ -202,8 +215,16 @@ function showEnd() {
   write("reached", `${formatCount(status.round, "round")}${reached}. The server has ended; this page stays as it is.`);
   if (find("results").children.length) return; // it may be selected
   const later = status.report ? ", when it has written the report, some seconds later" : "";
+  if (!status.commands.length) return;
   const when = `In the server's terminal${later}:`;
-  find("results").append(make("p", when), ...status.commands.map((command) => make("code", command)));
+  find("results").append(make("p", when), ...status.commands.map(makeCommand));
+}
+
+// In one line, which a keyboard can scroll, too.
+function makeCommand(text) {
+  const element = make("code", text);
+  element.tabIndex = 0;
+  return element;
 }
 
 function make(kind, text) {

@@ -6,6 +6,7 @@ const MOST_ROWS = 60;
 const SLOW_S = 2; // that one is waited for until it is called slow
 const DOT = 16; // pixels to a side, in the units of the picture
 const STATES = { training: "training", here: "here", away: "away", free: "free" };
+const LAST_STATES = { ...STATES, here: "till the end", away: "had left" }; // when the run is over
 const SVG = "http://www.w3.org/2000/svg";
 
 const rows = new Map(); // by seat: {element, cells}
@@ -19,14 +20,16 @@ export function showClients(status, nowS) {
   const rejected = seats.filter((seat) => seat.rejected).sort((a, b) => b.rejected - a.rejected);
   const first = new Set([...slow, ...rejected]);
   const others = isMany ? [] : seats.filter((seat) => seat.state !== "free" && !first.has(seat));
-  showRows([...first, ...others].slice(0, MOST_ROWS), new Set(slow), nowS);
+  const isOver = status.state === "over";
+  showRows([...first, ...others].slice(0, MOST_ROWS), new Set(slow), isOver, nowS);
   document.getElementById("rows").hidden = isMany && first.size === 0;
   for (const id of ["legend", "dots"]) document.getElementById(id).toggleAttribute("hidden", !isMany);
   document.getElementById("clients").classList.toggle("many", isMany);
-  if (isMany) showDots(seats);
+  if (isMany) showDots(seats, isOver);
   const numFree = seats.filter((seat) => seat.state === "free").length;
-  const text = !isMany && numFree ? `(${numFree} of ${seats.length} seats are free)` : "";
-  document.getElementById("others").textContent = text;
+  const notes = !isMany && numFree ? [`${numFree} of ${seats.length} seats are free`] : [];
+  if (status.resumed) notes.push(`counted since the server's last start, after round ${status.resumed}`);
+  document.getElementById("others").textContent = notes.length ? `(${notes.join("; ")})` : "";
   return { slow, rejected };
 }
 
@@ -36,15 +39,15 @@ function findSlow({ seats, waits, state, asked, answered }, nowS) {
   return seats.filter((seat) => seat.asked !== null && nowS - seat.asked >= SLOW_S).sort((a, b) => a.asked - b.asked);
 }
 
-function showRows(shown, slow, nowS) {
-  const elements = shown.map((seat) => fillRow(seat, slow.has(seat), nowS));
+function showRows(shown, slow, isOver, nowS) {
+  const elements = shown.map((seat) => fillRow(seat, slow.has(seat), isOver, nowS));
   const body = document.getElementById("body");
   if (elements.length !== body.children.length || elements.some((each, i) => body.children[i] !== each)) {
     body.replaceChildren(...elements);
   }
 }
 
-function fillRow(seat, isSlow, nowS) {
+function fillRow(seat, isSlow, isOver, nowS) {
   if (!rows.has(seat.seat)) {
     const element = document.createElement("tr");
     const name = document.createElement("th");
@@ -55,7 +58,7 @@ function fillRow(seat, isSlow, nowS) {
   }
   const { element, cells } = rows.get(seat.seat);
   const ageS = seat.asked === null ? 0 : nowS - seat.asked;
-  const state = `${STATES[seat.state]}${ageS >= SLOW_S ? ` ${formatDuration(ageS)}` : ""}`;
+  const state = `${(isOver ? LAST_STATES : STATES)[seat.state]}${ageS >= SLOW_S ? ` ${formatDuration(ageS)}` : ""}`;
   const name = seat.name || `client ${seat.seat}`;
   const texts = [name, seat.kind, state, seat.answers, seat.late, seat.rejected].map(String);
   texts.forEach((text, i) => cells[i].textContent !== text && (cells[i].textContent = text));
@@ -63,7 +66,7 @@ function fillRow(seat, isSlow, nowS) {
   return element;
 }
 
-function showDots(seats) {
+function showDots(seats, isOver) {
   const svg = document.getElementById("dots");
   const columns = Math.ceil(Math.sqrt(seats.length * (innerWidth > 900 ? 5 : 0.8)));
   const layout = `0 0 ${columns * DOT} ${Math.ceil(seats.length / columns) * DOT}`;
@@ -79,7 +82,8 @@ function showDots(seats) {
     if (dots[i].getAttribute("class") !== kind) dots[i].setAttribute("class", kind);
   }
   const numBad = seats.filter((seat) => seat.rejected).length;
-  const entries = Object.entries(STATES).map(([state, title]) => [state, title, counts[state] ?? 0]);
+  const titles = Object.entries(isOver ? LAST_STATES : STATES);
+  const entries = titles.map(([state, title]) => [state, title, counts[state] ?? 0]);
   if (numBad) entries.push(["bad", "with answers that did not count", numBad]);
   svg.setAttribute("aria-label", entries.map(([, title, count]) => `${count} ${title}`).join(", "));
   document.getElementById("legend").replaceChildren(...entries.map(makeEntry));

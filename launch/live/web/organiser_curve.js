@@ -12,6 +12,14 @@ function make(name, attributes, text = "") {
   return element;
 }
 
+// Every so many rounds, and the last one, without one that would be too near to it.
+function listTicks(lastRound, step) {
+  const ticks = Array.from({ length: Math.floor(lastRound / step) + 1 }, (_, i) => i * step);
+  const gap = lastRound - ticks.at(-1);
+  if (!gap) return ticks;
+  return [...(gap < 0.7 * step && ticks.length > 1 ? ticks.slice(0, -1) : ticks), lastRound];
+}
+
 // history: rows of {round, accuracy}, of which an accuracy may be null; lastRound: where the axis of rounds ends.
 export function drawCurve(place, history, lastRound) {
   const width = place.clientWidth;
@@ -33,7 +41,7 @@ export function drawCurve(place, history, lastRound) {
     svg.append(make("text", { x: left - 0.4 * letters, y: at + 0.35 * letters, "text-anchor": "end" }, `${percent} %`));
   }
   const step = STEPS.find((each) => lastRound / each <= width / (4.5 * letters)) ?? STEPS.at(-1);
-  for (let round = 0; round <= lastRound; round += step) {
+  for (const round of listTicks(lastRound, step)) {
     svg.append(make("line", { class: "tick", x1: x(round), x2: x(round), y1: bottom, y2: bottom + 0.3 * letters }));
     svg.append(make("text", { x: x(round), y: bottom + 1.3 * letters, "text-anchor": "middle" }, String(round)));
   }

@@ -116,6 +116,21 @@ def test_rounds_add_up_and_their_history_stays_short(watched):
     assert seen["totals"]["bytes_down"] == 10 * numbers[-1] and seen["totals"]["late"] == numbers[-1]
 
 
+def test_rounds_of_a_server_before_are_told_from_its_own(watched):
+    assert watched.look()["resumed"] == 0
+    watched.status.add_past([make_round(1), make_round(2)])
+    watched.status.add_round(make_round(3))
+    assert (watched.look()["resumed"], watched.look()["round"]) == (2, 3)
+
+
+def test_nobody_trains_when_the_run_is_over(watched):
+    watched.status.see(0, ANN._replace(state=TRAINING, task="a"))
+    watched.status.see(1, BOB._replace(state=AWAY, task="b"))
+    watched.status.end(None)
+    seats = json.loads(watched.shown[-1])["seats"]
+    assert [(each["state"], each["asked"]) for each in seats] == [(HERE, None), (AWAY, None)]
+
+
 def test_a_round_that_was_not_tested_or_is_no_number_has_no_accuracy():
     assert describe_round(3, (None, None), TRAFFIC, 1.25)[:3] == (3, None, None)
     row = describe_round(3, (float("nan"), 0.5), TRAFFIC, 1.25)
