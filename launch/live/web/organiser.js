@@ -170,6 +170,7 @@ function showHere() {
   const missing = needed - here;
   const more = `${formatCount(missing, "more client")} ${missing === 1 ? "has" : "have"} to come`;
   const busy = `${formatNumber(status.answered)} of ${formatNumber(status.asked)} asked have answered`;
+  write("here-title", state === "over" ? "Clients at the end" : "Clients here");
   const begun = state === "waiting" ? "enough" : status.waits ? busy : "";
   write("expected", state === "over" ? "" : missing > 0 ? more : begun);
 }
@@ -220,10 +221,10 @@ function showEnd() {
   find("results").append(make("p", when), ...status.commands.map(makeCommand));
 }
 
-// In one line, which a keyboard can scroll, too.
+// Its lines break between arguments alone, since browsers break them after a "--", too.
 function makeCommand(text) {
-  const element = make("code", text);
-  element.tabIndex = 0;
+  const element = make("code", "");
+  element.append(...text.split(" ").flatMap((part) => [make("span", part), " "]).slice(0, -1));
   return element;
 }
 
