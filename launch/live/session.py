@@ -236,8 +236,7 @@ class Session:
             rounds=config.rounds,
         )
         columns_digest = digest(self._description) if self._flags.own_data else None
-        deadline_s, is_private = self._flags.round_deadline_s, is_private_run(config)
-        page = describe_run(self._offer, data, columns_digest, deadline_s, is_private)
+        page = describe_run(self._offer, data, columns_digest, self._flags.round_deadline_s, is_private_run(config))
         load_part = None if self._flags.own_data else _PartLoader(dealt, spec)
         self._open_network(count_most_bytes(weights), load_part, pack_page(page))
         if not self._flags.own_data:
@@ -298,8 +297,7 @@ class Session:
         if not last_round:
             (folder.path / columns.TRAFFIC_FILE).unlink(missing_ok=True)
         self._network.round_num = min(last_round + 1, self._config.rounds)
-        if last_round:
-            self._status.add_past(read_rounds(folder.path, last_round))
+        self._status.add_past(read_rounds(folder.path, last_round) if last_round else ())
         if not folder.is_new and last_round < self._config.rounds:
             self._wait_for_return()
         self._noted_s = time.monotonic()
@@ -370,14 +368,12 @@ class Session:
                 f"on {format_count(len(self._tuned), 'client')}, test accuracy {means[0]:.4f} before and "
                 f"{means[1]:.4f} after, of all their test examples; by client in {columns.FINE_TUNED_FILE}",
             )
-        topic = "twin"
         if is_private_run(self._config):
             yield describe_spent(self._config, self._folder.path)
-            yield topic, "none: the noise of a private run came from the operating system, and nobody can draw it again"
+            yield "twin", "none: the noise of a private run came from the operating system; nobody can draw it again"
             return
-        for command in self._list_twin(self._folder.path):
-            yield topic, command
-            topic = ""
+        commands = self._list_twin(self._folder.path)
+        yield from zip(["twin"] + [""] * (len(commands) - 1), commands, strict=True)
 
     # --- Inner ---
 
