@@ -219,5 +219,8 @@ class FederatedData:
         """The same split of several clients, concatenated in the order given."""
         import numpy as np
 
-        parts = [self.read_split(client, split) for client in clients]
+        clients = list(clients)
+        # Those without any need no file read, but for the arrays' form.
+        having = [client for client in clients if self.count(client, split)] or clients[:1]
+        parts = [self.read_split(client, split) for client in having]
         return np.concatenate([x for x, _ in parts]), np.concatenate([y for _, y in parts])

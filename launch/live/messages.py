@@ -16,6 +16,8 @@ import numpy as np
 VERSION = 2  # of the protocol; a client of another one is refused
 DTYPES = ("<f4", "<i4", "<u2", "<u4", "|u1")
 MOST_HEADER_BYTES = 2**20
+_DTYPES = {name: np.dtype(name) for name in DTYPES}
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class MessageError(ValueError):
@@ -55,7 +57,7 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray] = {}, befor
     """The bytes of a message; of its arrays those come first that are packed already."""
     packed = pack_arrays(arrays)
     listed = {"arrays": [*before.rows, *packed.rows]}
-    text = _pad(json.dumps({**header, **listed}, separators=(",", ":")).encode(), b" ")
+    text = _pad(_encode({**header, **listed}).encode(), b" ")
     return b"".join([struct.pack("<I", len(text)), text, before.content, packed.content])
 
 
@@ -80,11 +82,11 @@ def unpack(content: bytes) -> Message:
     arrays, place = {}, 4 + size
     for each in listed if isinstance(listed, list) else [None]:
         name, dtype, shape = _read_row(each)
-        num_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+        num_bytes = math.prod(shape) * dtype.itemsize
         if num_bytes > len(content) - place or name in arrays:
             raise MessageError(f"array {name[:40]!r} does not fit, or comes twice")
         try:
-            arrays[name] = np.frombuffer(content, dtype, math.prod(shape), place).reshape(shape)
+            arrays[name] = np.ndarray(shape, dtype, content, place)
         except ValueError:  # nothing in it, and more of that than NumPy counts
             raise MessageError(f"array {name[:40]!r} has a shape that is none") from None
         place += num_bytes + -num_bytes % 4
@@ -97,9 +99,9 @@ def _pad(content: bytes, filling: bytes = b"\0") -> bytes:
     return content + filling * (-len(content) % 4)
 
 
-def _read_row(row: Any) -> tuple[str, str, tuple[int, ...]]:
-    is_row = isinstance(row, list) and len(row) == 3 and isinstance(row[0], str) and row[1] in DTYPES
-    is_shape = is_row and isinstance(row[2], list) and len(row[2]) <= 8
+def _read_row(row: Any) -> tuple[str, np.dtype, tuple[int, ...]]:
+    is_row = isinstance(row, list) and len(row) == 3 and isinstance(row[0], str) and isinstance(row[1], str)
+    is_shape = is_row and row[1] in _DTYPES and isinstance(row[2], list) and len(row[2]) <= 8
     if not is_shape or not all(type(size) is int and 0 <= size < 2**31 for size in row[2]):
         raise MessageError("its header lists an array that is none")
-    return row[0], row[1], tuple(row[2])
+    return row[0], _DTYPES[row[1]], tuple(row[2])

@@ -40,6 +40,7 @@ NOT_FINITE, TOO_LARGE = "not finite", "beyond the norm bound"
 # By the norm of the model, an update beyond which is absurd: honest ones are seldom as long as the model itself.
 MOST_BY_MODEL = 1000.0
 EXPELLED = "too many of your answers did not count: the examples or the program are not as this run needs them"
+_MOST_FLOAT32 = float(np.finfo(np.float32).max)
 MOST_LINES = 10  # of rejections in a round that are told one by one
 
 
@@ -142,12 +143,11 @@ class Referee:
             for i, weight in self._sent
         )
         norm = measure_norm(deltas)
-        with np.errstate(over="ignore"):
-            squared_norm = np.float32(norm * norm)
+        squared_norm = np.float32(_cut_to_float32(norm * norm))
         if not math.isfinite(norm) or not np.isfinite(loss_sum):
             raise Rejection(NOT_FINITE, "its update or its loss is not finite")
         if norm > asked.most_norm or not np.isfinite(squared_norm):
-            most = min(asked.most_norm, math.sqrt(np.finfo(np.float32).max))
+            most = min(asked.most_norm, math.sqrt(_MOST_FLOAT32))
             raise Rejection(TOO_LARGE, f"its update has the norm {norm:.3g}, of at most {most:.3g} (--most_norm)")
         return LocalResult(deltas, squared_norm, loss_sum, np.float32(asked.num_trained), np.bool_(True))
 
@@ -236,10 +236,10 @@ class Conduct:
 
 def measure_norm(arrays: Sequence[np.ndarray]) -> float:
     """The L2 norm over all entries of the floating-point arrays, in float64; infinite or NaN if an entry is."""
-    flat = (np.ravel(each) for each in arrays)
-    floats = (each.astype(np.float64) for each in flat if each.dtype.kind == "f")
+    floats = [each for each in arrays if each.dtype.kind == "f"]
     with np.errstate(over="ignore", invalid="ignore"):
-        return math.sqrt(sum(float(each @ each) for each in floats))
+        joined = np.concatenate([np.zeros(0), *floats], axis=None, dtype=np.float64)
+        return math.sqrt(joined @ joined)
 
 
 def _read_sums(header: Mapping[str, Any], num_test: int) -> Sums:
@@ -251,4 +251,4 @@ def _read_sums(header: Mapping[str, Any], num_test: int) -> Sums:
 
 def _cut_to_float32(value: float) -> float:
     """The number, or infinity where float32 has nothing as large."""
-    return value if abs(value) <= np.finfo(np.float32).max else np.inf
+    return value if abs(value) <= _MOST_FLOAT32 else np.inf

@@ -2,8 +2,9 @@
 
 A `launch.serve` of the digits, a model of 17,194 weights, has many light clients: they are connected, fetch what they
 are dealt, and answer each task at once by an update of the right form; they train nothing. In turns with it the same
-bytes go both ways over as many bare sockets, and what comes is added: what two cores need at least. Clients run on the
-same machine, so their time is in both. It prints a line of JSON a turn, and then the ratio with its range.
+clients have sockets alone, by which the same bytes go both ways, and what comes is added: what must be done at least.
+Clients run on the same machine, so seconds of a round have their time in both; seconds of computing are of the server
+alone, all its threads together. It prints a line of JSON a turn, and then both ratios with their range.
 
 `--connections=10000` opens so many more at the end of enrolment, and says what becomes of them. Not a test of time:
 `test_load.py` looks at the outcome of a small one.
@@ -11,10 +12,13 @@ same machine, so their time is in both. It prints a line of JSON a turn, and the
 
 import argparse
 import asyncio
+import base64
 import collections
 import contextlib
+import hashlib
 import itertools
 import json
+import math
 import os
 import pathlib
 import re
@@ -34,12 +38,14 @@ sys.path.insert(0, str(ROOT))
 
 from launch.live.guard import SPARE_CONNECTIONS  # noqa: E402
 from launch.live.links import read_links  # noqa: E402
-from launch.live.messages import VERSION, pack, unpack  # noqa: E402
+from launch.live.messages import VERSION, pack, pack_arrays, unpack  # noqa: E402
 
 FLAGS = (
     *("--algo=fedavg", "--dataset=digits", "--model=image_student", "--partition=iid", "--epochs=1"),
     *("--run_page=false", "--noqr", "--noresume", "--round_deadline_s=120"),
 )
+# Of the model's weights.
+SHAPES = (3, 3, 1, 32), (32,), (3, 3, 32, 16), (16,), (3, 3, 16, 16), (16,), (3, 3, 16, 64), (64,), (64, 10), (10,)
 STAGES = (0.1, 0.5, 1.0)  # shares of the clients at which memory is read
 SETTLED_S = 1.0
 PATIENCE_S = 60
@@ -101,16 +107,17 @@ async def be_clients(path, first, number):
 
 def start_clients(links, first, number, processes):
     """Starts the clients of these links of a file, spread over processes; returns these when all have joined."""
-    ends = [first + number * index // processes for index in range(processes + 1)]
-    spans = [(start, end - start) for start, end in itertools.pairwise(ends) if end > start]
-    started = [start_own("be_clients", str(links), *map(str, span)) for span in spans]
+    started = spawn_clients(links, first, number, processes)
     for each in started:
         assert each.stdout.readline() == "joined\n"
     return started
 
 
-def start_own(*arguments):
-    return subprocess.Popen([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, text=True, bufsize=1)
+def spawn_clients(links, first, number, processes):
+    ends = [first + number * index // processes for index in range(processes + 1)]
+    spans = [(str(start), str(end - start)) for start, end in itertools.pairwise(ends) if end > start]
+    command = [sys.executable, __file__, "be_clients", str(links)]
+    return [subprocess.Popen([*command, *span], stdout=subprocess.PIPE, text=True, bufsize=1) for span in spans]
 
 
 def read_memory(pid, name):
@@ -219,63 +226,86 @@ async def knock(base, number, may_stay, pid):
     return found
 
 
-# --- The same bytes without a server ---
+# --- The same clients and bytes without a server ---
 
 
-def receive(connection, buffer):
-    """Fills the buffer; False when the other side is gone."""
-    view, place = memoryview(buffer), 0
-    while place < len(view):
-        if not (size := connection.recv_into(view[place:])):
-            return False
-        place += size
-    return True
+def frame(content):
+    """A binary message of WebSockets, as a server sends it."""
+    return b"\x82\x7f" + len(content).to_bytes(8, "big") + content
 
 
-def be_peers(port, number, size):
-    """So many bare sockets, each of which sends as many bytes as have come."""
-    import selectors
+def receive(connection, size):
+    buffer = bytearray(size)
+    assert connection.recv_into(buffer, size, socket.MSG_WAITALL) == size
+    return buffer
 
-    with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
-        for _ in range(number):
-            connection = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
-            selector.register(connection, selectors.EVENT_READ)
-        buffer = bytearray(size)
-        while True:
-            for key, _ in selector.select():
-                if not receive(key.fileobj, buffer):
-                    return
-                key.fileobj.sendall(buffer)
+
+def receive_message(connection):
+    """The content of a message of a client, as 32-bit words; it comes masked."""
+    length = receive(connection, 2)[1] & 127
+    if length > 125:
+        length = int.from_bytes(receive(connection, 2 if length == 126 else 8), "big")
+    mask = np.frombuffer(receive(connection, 4), np.uint32)
+    return np.frombuffer(receive(connection, length), np.uint32) ^ mask
+
+
+def accept(listening):
+    """A client's connection, of which the greeting of WebSockets is done."""
+    connection, request = listening.accept()[0], b""
+    while not request.endswith(b"\r\n\r\n"):
+        request += connection.recv(4096)
+    key = re.search(rb"(?i)sec-websocket-key: (\S+)", request)[1]
+    answer = base64.b64encode(hashlib.sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
+    connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n")
+    connection.sendall(b"Sec-WebSocket-Accept: " + answer + b"\r\n\r\n")
+    return connection
+
+
+def make_task():
+    """The message of a task of the digits, as a run sends it."""
+    header = {"type": "train", "learning_rate": 0.05, "steps": 1, "batch_size": 32, "run": "0" * 32, "client": 100}
+    header |= {"file": "0" * 64, "number": 10, "round": 10, "task": "0" * 16}
+    weights = {f"weight_{index}": np.zeros(shape, np.float32) for index, shape in enumerate(SHAPES)}
+    return pack(header, {"order": np.zeros((1, 1), np.uint16)}, pack_arrays(weights))
 
 
 def run_bare(asked, size):
-    """Seconds of a round of bare sockets, and of computing: one thread sends, another one receives and adds."""
+    """A round of the same clients beside sockets alone: its seconds, and those of computing without the clients.
+
+    One thread sends tasks of about `size` bytes, another one receives and adds.
+    """
     import selectors
 
-    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listening, contextlib.ExitStack() as stack:
-        port, share = str(listening.getsockname()[1]), -(-asked.clients // asked.processes)
-        peers = [start_own("be_peers", port, str(share), str(size)) for _ in range(asked.processes)]
-        connections = [stack.enter_context(listening.accept()[0]) for _ in range(share * asked.processes)]
+    task, number = make_task(), sum(map(math.prod, SHAPES))
+    assert abs(len(task) - size) < 100, (len(task), size)
+    with contextlib.ExitStack() as stack, tempfile.NamedTemporaryFile("w", suffix=".txt") as links:
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=1024))
+        base = f"http://127.0.0.1:{listening.getsockname()[1]}/#none"
+        links.write("".join(f"seat {seat} {base}\n" for seat in range(asked.clients)))
+        links.flush()
+        clients = spawn_clients(links.name, 0, asked.clients, asked.processes)
+        connections = [stack.enter_context(accept(listening)) for _ in range(asked.clients)]
         selector = stack.enter_context(selectors.DefaultSelector())
         for each in connections:
+            receive_message(each)  # to join
+            each.sendall(frame(pack({"type": "file"})) + frame(pack({"type": "part"})))
             selector.register(each, selectors.EVENT_READ)
-        weights, buffer, seconds = bytes(size), bytearray(size), []
-        update = np.frombuffer(buffer, np.float32, size // 4)
-        before = time.process_time()
+        content, seconds, before = frame(task), [], time.process_time()
         for _ in range(asked.rounds):
-            start, total, missing = time.perf_counter(), np.zeros(size // 4, np.float32), len(connections)
-            sender = threading.Thread(target=lambda: [each.sendall(weights) for each in connections])
+            start, total, missing = time.perf_counter(), np.zeros(number, np.float32), asked.clients
+            sender = threading.Thread(target=lambda: [each.sendall(content) for each in connections])
             sender.start()
             while missing:
                 for key, _ in selector.select():
-                    receive(key.fileobj, buffer)
-                    total += np.float32(0.5) * update
+                    total += np.float32(0.5) * receive_message(key.fileobj)[-number:].view(np.float32)
                     missing -= 1
             sender.join()
             seconds.append(time.perf_counter() - start)
         computed = (time.process_time() - before) / asked.rounds
-    for each in peers:
-        each.wait()
+        for each in connections:
+            each.sendall(frame(pack({"type": "done"})))
+        for each in clients:
+            each.communicate()
     return statistics.median(seconds), computed
 
 
@@ -288,23 +318,25 @@ def main():
     parser.add_argument("--connections", type=int, default=0, help="that are opened beside the clients'")
     parser.add_argument("--show", action="store_true", help="what the server prints")
     asked, asked.flags = parser.parse_known_args()
-    ratios = []
+    ratios = {"ratio": [], "cpu_ratio": []}
     for _ in range(asked.turns):
         found, lines = run_live(asked)
         if asked.show:
             print("".join(lines), end="")
-        bare, computed = run_bare(asked, found["bytes_down"] // asked.clients)
-        ratios.append(found["round_s"] / bare)
-        found |= {"bare_s": round(bare, 4), "bare_cpu_s": round(computed, 4), "ratio": round(ratios[-1], 2)}
-        print(json.dumps(found), flush=True)
-    shown = {"median": statistics.median(ratios), "least": min(ratios), "most": max(ratios)}
-    print(json.dumps({"ratio": {name: round(each, 2) for name, each in shown.items()}}))
+        bare_s, bare_cpu_s = run_bare(asked, found["bytes_down"] // asked.clients)
+        ratios["ratio"].append(found["round_s"] / bare_s)
+        ratios["cpu_ratio"].append(found["server_cpu_s"] / bare_cpu_s)
+        found |= {"bare_s": round(bare_s, 4), "bare_cpu_s": round(bare_cpu_s, 4)}
+        print(json.dumps(found | {name: round(each[-1], 2) for name, each in ratios.items()}), flush=True)
+    shown = {
+        name: {"median": round(statistics.median(each), 2), "least": round(min(each), 2), "most": round(max(each), 2)}
+        for name, each in ratios.items()
+    }
+    print(json.dumps(shown))
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["be_clients"]:
         asyncio.run(be_clients(sys.argv[2], *map(int, sys.argv[3:])))
-    elif sys.argv[1:2] == ["be_peers"]:
-        be_peers(*map(int, sys.argv[2:]))
     else:
         main()

@@ -19,7 +19,6 @@ import tensorflow_federated as tff
 
 from tff_algos.client.local_training import LocalResult
 from tff_algos.protocol import BYTES_DOWN, BYTES_UP, NUM_CLIENTS, NUM_REJECTED, TRAIN_LOSS, VIRTUAL_TIME_S, ClientWork
-from tff_algos.rounds.list_aggregator import join_update
 
 # In a stack of updates, which is added at once: 2 MB, which a core's cache holds; larger ones took longer.
 _STACKED_WEIGHTS = 2**19
@@ -181,7 +180,9 @@ def _sum_in_order(updates: Sequence[ClientUpdate], zeros: RunningTotals) -> Runn
         members = np.flatnonzero(groups == group)
         size = max(_STACKED_WEIGHTS // max(len(row), 1), 1)
         for part in (members[start : start + size] for start in range(0, len(members), size)):
-            stacked = np.stack([join_update(results[index].weights_delta) for index in part])
+            stacked = np.empty((len(part), len(row)), np.float32)
+            for index, vector in zip(part, stacked, strict=True):
+                np.concatenate(results[index].weights_delta, axis=None, out=vector)
             row = _add_in_order(row, tf.gather(weights, part)[:, tf.newaxis] * stacked)
         rows.append(row)
     return RunningTotals(

@@ -41,10 +41,14 @@ class AskedState(NamedTuple):
 
 
 class Story(NamedTuple):
-    """What happened in a round, in order of time, and what clients answered, by index; None: they are simulated."""
+    """What happened in a round, in order of time, what clients answered, by index, and what those asked were told.
+
+    The latter two are None where clients are simulated.
+    """
 
     rows: Sequence[LogRow]
-    results: dict[int, LocalResult] | None
+    results: dict[int, LocalResult] | None = None
+    told: Sequence[Any] | None = None
 
     def find(self, *whats: str) -> np.ndarray:
         """The clients of these rows, ascending, int64."""
@@ -86,7 +90,9 @@ class AskedProcess(ForwardingProcess):
         partners = self.partners
         story = self._ask(partners, prepared) if isinstance(partners, AskedBy) else self._repeat(partners, inner)
         used, asked, answered = story.find("received"), story.find("start"), story.find("ready", "rejected")
-        invited = process.invite(prepared, used)
+        who = set(used.tolist())
+        told = process.invite(prepared, used) if story.told is None else story.told
+        invited = [each for each in told if each.index in who]
         outcome = self._find_outcome(prepared, invited, story)
         end_s = max((row.time_s for row in story.rows), default=float(inner.virtual_time_s))
         model_bytes = process.transport.model_bytes
@@ -109,7 +115,7 @@ class AskedProcess(ForwardingProcess):
         last = max(record, default=0)
         if round_num > last:
             raise ConfigError("rounds", round_num, f"at most {last}, as the record has")
-        return Story(record.get(round_num, ()), None)
+        return Story(record.get(round_num, ()))
 
     def _ask(self, partners: AskedBy, state: State) -> Story:
         (network, terms), process, round_num = partners, self.process, int(state.round_num) + 1
@@ -123,7 +129,8 @@ class AskedProcess(ForwardingProcess):
         start_s, models = network.now_s(), process.distribute(state)
         rows = [LogRow(start_s, client, "start", round_num) for client in cohort.tolist()]
         tasks, starts = [], dict[int, Weights]()  # by group: the same object, which travels to many
-        for client, told, _ in process.invite(state, cohort):
+        invited = process.invite(state, cohort)
+        for client, told, _ in invited:
             if (group := int(told.group)) not in starts:
                 starts[group] = tuple(np.asarray(stacked)[group] for stacked in models)
             tasks.append(Task(client, round_num, round_num, starts[group], told.seed, told.learning_rate))
@@ -154,4 +161,4 @@ class AskedProcess(ForwardingProcess):
             rows.append(LogRow(end_s, client, "missing", round_num))
         used = sorted(results) if len(results) + num_zeros >= terms.least_answers else []
         rows += [LogRow(end_s, client, "received", round_num) for client in used]
-        return Story(rows, results)
+        return Story(rows, results, invited)

@@ -10,7 +10,7 @@ import numpy as np
 
 def join_update(deltas: Sequence[np.ndarray]) -> np.ndarray:
     """An update as one vector, its arrays flattened and joined in order."""
-    return np.concatenate([np.ravel(delta) for delta in deltas])
+    return np.concatenate(deltas, axis=None)
 
 
 def cut_updates(vectors: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, ...]:
