@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datasets.federated_data import FederatedData
+from datasets.partition_settings import NATURAL
 from files.writing import write_whole
 from launch.console.progress import StatusLine, format_duration, say, say_while_waiting
 from launch.console.shown_text import format_count
@@ -37,12 +38,7 @@ from launch.live.private_runs import (
 )
 from launch.live.roster import Roster
 from launch.live.status import Status, describe_round, name_some, read_rounds
-from launch.live.training_file import (
-    build_fine_tuning,
-    check_can_train,
-    make_training_file,
-    prepare_examples,
-)
+from launch.live.training_file import build_fine_tuning, check_can_train, make_training_file, prepare_examples
 from launch.live.twin import describe_stand_in, list_twin_commands
 from launch.runs import columns
 from launch.runs.errors import RunFolderError
@@ -178,7 +174,9 @@ class Session:
             self._organiser = self._description = read_schema(self._flags.schema)
             self.data_name = self._description["name"]
         else:
-            self._organiser = load(config)
+            # What is not dealt may be small.
+            own = config.partition == NATURAL
+            self._organiser = load(config if own else dataclasses.replace(config, num_clients=1))
             self._description = describe_examples(config, self._organiser)
         # Stands in for clients that are not known yet, for what is checked before they are waited for: as few as there
         # may be in the end.
