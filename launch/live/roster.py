@@ -191,7 +191,7 @@ class Roster:
             raise Refusal("the link has no token: take it whole, with # and what follows")
         by_token = _find(self._token_hashes, caller.token_hash)
         if not by_token:
-            raise Refusal("the link is none of this run's: ask who runs it for another one")
+            raise Refusal("the link is not one of this run's: ask who runs it for another")
         free = [client for client in by_token if self.seats[client] is None]
         if not free and self.is_shared:
             raise Refusal(f"all {len(self.seats)} seats are taken")

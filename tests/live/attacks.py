@@ -173,7 +173,7 @@ def make_join(token, key=""):
 
 async def guess_tokens(session, federation, number):
     said = [await say_first(session, federation, make_join(secrets.token_urlsafe(16))) for _ in range(number)]
-    told = sum("has begun" in each or "none of this run's" in each for each in said)
+    told = sum("has begun" in each or "not one of this run's" in each for each in said)
     return number, number - said.count("let in"), f"{told} told why, {said.count('')} closed unheard"
 
 

@@ -57,7 +57,7 @@ def test_a_run_goes_on_after_its_server_was_killed_and_its_clients_come_back(tmp
     join = ROOT / "launch/live/join.py"
     with urllib.request.urlopen(f"{base}/join.py") as answer:
         assert answer.read() == join.read_bytes()
-    for link, said in ((base, "the link has no token: take it whole"), (f"{base}/#guessed", "none of this run's")):
+    for link, said in ((base, "the link has no token: take it whole"), (f"{base}/#guessed", "not one of this run's")):
         refused = subprocess.run([live_python, str(join), link, f"--home={tmp_path / 'c'}"], capture_output=True)
         assert refused.returncode == 2 and said in refused.stderr.decode().splitlines()[-1]
     clients = [

@@ -138,7 +138,7 @@ const { page, findProblems } = await openLink(browser, process.argv[2]);
 try {
   const [address] = process.argv[2].split("#");
   await visitInVain(address, /not whole/, "no_token");
-  await visitInVain(`${address}#wrong`, /none of this run's/, "wrong_token");
+  await visitInVain(`${address}#wrong`, /not one of this run's/, "wrong_token");
   await visit(page);
 } catch (error) {
   problems.push(String(error), `it shows: ${await page.evaluate(() => document.body.innerText)}`);

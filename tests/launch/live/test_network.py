@@ -325,7 +325,7 @@ def test_who_knocks_takes_no_seat(run):
     run.take(1.0)
     assert [each.type for each in known.heard] == ["known"] and not known.is_closed
     [refused] = unknown.heard
-    assert refused.header["is_final"] and "none of this run's" in refused.header["reason"] and unknown.is_closed
+    assert refused.header["is_final"] and "not one of this run's" in refused.header["reason"] and unknown.is_closed
 
 
 def test_a_description_is_there_for_whom_has_not_joined(tmp_path, run):
@@ -349,7 +349,7 @@ def test_a_description_is_there_for_whom_has_not_joined(tmp_path, run):
     assert [each.type for each in ann.heard] == ["description", "welcome"]
     assert bob.is_closed and not bob.heard
     assert [each.heard[0].header["reason"][:30] for each in (cid, dan)] == [
-        *("the link is none of this run's", "a message cannot be read: key:"),
+        *("the link is not one of this ru", "a message cannot be read: key:"),
     ]
 
 

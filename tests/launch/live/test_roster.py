@@ -73,7 +73,7 @@ def test_a_link_is_for_one_seat_and_one_key(path):
         assert roster.admit(join(3, token=token)) == 1
     assert refuse(roster, 0, token=None) == "the link has no token: take it whole, with # and what follows"
     for token in ("", "token-3", "token-", "TOKEN-0"):
-        assert refuse(roster, 0, token=token) == "the link is none of this run's: ask who runs it for another one"
+        assert refuse(roster, 0, token=token) == "the link is not one of this run's: ask who runs it for another"
     roster.release(1)
     assert roster.admit(join(4, token="token-1")) == 1
 
@@ -100,7 +100,7 @@ def test_tokens_are_kept_as_their_hashes_and_of_those_forgotten_there_are_new_on
     assert again.draw_tokens(["token-0", "token-2", "another run's"]) == {0: "token-0", 1: "token-3", 2: "token-2"}
     last = Roster(path, [(30, 3), (20, 2), (10, 1)])
     last.read()
-    assert refuse(last, 1, token="token-1").startswith("the link is none of this run's")
+    assert refuse(last, 1, token="token-1").startswith("the link is not one of this run's")
     assert last.admit(join(1, token="token-3")) == 1
     assert last.draw_tokens() == {0: "token-4"}  # who has a seat needs none
 
