@@ -153,7 +153,7 @@ def check_task(config: RunConfig, data: FederatedData) -> None:
 
 
 @contextlib.contextmanager
-def _open_folder(config: RunConfig, data_name: str = "") -> Iterator[RunFolder]:
+def _open_folder(config: RunConfig, data_name: str) -> Iterator[RunFolder]:
     """The run's folder, which is removed at the end if it is a smoke run's own, or if no run has begun in it."""
     if config.smoke and not config.run_dir:
         folder = RunFolder(pathlib.Path(tempfile.mkdtemp(prefix="federated_smoke_")), is_new=True, is_passing=True)

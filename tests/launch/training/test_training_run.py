@@ -133,7 +133,7 @@ def test_a_teacher_that_is_not_trained_is_not_announced(flags):
 def test_a_run_that_is_wrong_in_its_first_round_leaves_no_folder(tmp_path, rounds):
     """As of a user's algorithm whose `next` gives a dict; with a round in it, it stays."""
     config = build_run_config({"algo": "fedavg", "run_dir": str(tmp_path / "run")})
-    with pytest.raises(FlagError, match="expected a RoundOutput"), _open_folder(config) as folder:
+    with pytest.raises(FlagError, match="expected a RoundOutput"), _open_folder(config, "") as folder:
         folder.config.write_text("{}")
         folder.has_begun = True
         if rounds:
