@@ -37,14 +37,14 @@ def count_most_examples(training: LocalTrainingConfig) -> int:
     return max(entries - training.steps * training.batch_size if training.steps else entries // training.epochs, 1)
 
 
-def order_examples(training: LocalTrainingConfig, num_examples: int, seed: np.ndarray) -> Order:
-    """The order that local training takes with this seed, int32, shape (2,); not while a graph is traced."""
-    [order] = order_all(training, [num_examples], [seed])
-    return order
-
-
 def order_all(training: LocalTrainingConfig, numbers: Sequence[int], seeds: Sequence[np.ndarray]) -> Iterator[Order]:
-    """The same of several clients with so many examples each, in their order; many are made at once."""
+    """The orders that local training takes, of clients with so many examples each, in their order; not inside a graph.
+
+    Args:
+      training: settings of the training.
+      numbers: of examples of each client.
+      seeds: of each, int32, shape (2,).
+    """
     shapes = [_find_shape(training, number) for number in numbers]
     # By the entries before each client, so that what is made at once has a bound.
     before = np.cumsum([0, *(epochs * number for _, epochs, number in shapes)]) // _MADE_AT_ONCE

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from launch.live import orders
-from launch.live.orders import MOST_BYTES, count_most_examples, order_all, order_examples
+from launch.live.orders import MOST_BYTES, count_most_examples, order_all
 from tff_algos.client.local_training import count_examples_trained
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -25,7 +25,7 @@ SEED = derive_seed(0, "training", 3, 1)
 )
 def test_it_has_the_shuffles_of_local_training(settings, num_examples, steps, epochs):
     training = LocalTrainingConfig(**settings)
-    found = order_examples(training, num_examples, SEED)
+    [found] = order_all(training, [num_examples], [SEED])
     assert (found.steps, found.order.shape, found.order.dtype) == (steps, (epochs, num_examples), np.uint16)
     for epoch, order in enumerate(found.order):
         seed = tf.random.experimental.stateless_fold_in(SEED, epoch)
@@ -40,7 +40,7 @@ def test_it_has_the_shuffles_of_local_training(settings, num_examples, steps, ep
 
 @pytest.mark.parametrize(("num_examples", "dtype"), [(2**16, np.uint16), (2**16 + 1, np.uint32)])
 def test_indices_have_four_bytes_where_two_do_not_reach(num_examples, dtype):
-    order = order_examples(LocalTrainingConfig(epochs=1), num_examples, SEED).order
+    [(_, order)] = order_all(LocalTrainingConfig(epochs=1), [num_examples], [SEED])
     assert order.dtype == dtype and order.max() == num_examples - 1
 
 
@@ -61,7 +61,7 @@ def test_many_are_ordered_at_once_as_each_alone(monkeypatch):
     found = list(order_all(training, numbers, seeds))
     assert [each.order.shape for each in found] == [(2 if number else 0, number) for number in numbers]
     for (steps, order), number, seed in zip(found, numbers, seeds, strict=True):
-        alone = order_examples(training, number, seed)
+        [alone] = order_all(training, [number], [seed])
         assert steps == alone.steps
         np.testing.assert_array_equal(order, alone.order)
     assert list(order_all(training, [], [])) == []
