@@ -254,6 +254,16 @@ def parse_flags(flags: type[Flags], argv: Sequence[str], instead: str = "") -> F
     return parse_command(flags, argv, instead).flags
 
 
+def find_paths(argv: Sequence[str]) -> list[str]:
+    """The arguments before a lone `--` that are no flags and not the value of the flag before them."""
+    before = argv[: list(argv).index("--")] if "--" in argv else argv
+    return [
+        argument
+        for i, argument in enumerate(before)
+        if not argument.startswith("-") and (i == 0 or "=" in before[i - 1] or not before[i - 1].startswith("-"))
+    ]
+
+
 def take_run_dir(arguments: Sequence[str]) -> list[str]:
     """The arguments, with a run's folder that stands there alone given to --run_dir: `runs/x` in place of a flag.
 

@@ -9,38 +9,19 @@ was wrong, 130 Ctrl-C.
 
 import copy
 import dataclasses
-import functools
-import os
 import pathlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from datasets.catalog import find_dataset, get_title
 from datasets.dataset import DatasetOptions
-from datasets.errors import DatasetError
-from datasets.file_formats import find_format
-from datasets.options import FILES
-from datasets.repair import repair
-from datasets.tables.profile import choose_label, profile_table
-from launch.command_line import parse_command, run_command
+from launch.command_line import find_paths, parse_command, run_command
 from launch.console.stop_signals import leave
-from launch.pages.inspection import (
-    BAR,
-    PLAIN_BAR,
-    Findings,
-    check_findings,
-    describe,
-    format_findings,
-    format_problems,
-    inspect_data,
-)
+from launch.pages.inspection import BAR, PLAIN_BAR, describe, format_findings, format_problems
 from launch.runs.tables import write_json
-from launch.settings.data_flags import choose_options
 from launch.settings.errors import FlagError
-from launch.settings.flags import parse_config
 from launch.settings.run_config import RunConfig
-from launch.training.federation import find_scale
+from launch.training.inspected_data import inspect_given, make_config
 from tff_algos.settings.config_fields import setting
 
 USAGE = "python -m launch.inspect <file or folder> [--flag=value ...], or --dataset=<name>"
@@ -84,7 +65,7 @@ def parse_request(argv: Sequence[str]) -> tuple[RunConfig, dict[str, Any], str]:
     Raises:
       FlagError: it is wrong.
     """
-    paths = _find_paths(argv)
+    paths = find_paths(argv)
     flags, names = parse_command(
         Flags, [argument for argument in argv if argument not in paths], "give it to launch.train"
     )
@@ -97,22 +78,7 @@ def parse_request(argv: Sequence[str]) -> tuple[RunConfig, dict[str, Any], str]:
         given = {"data": paths[0], **given}
     if not {"data", "dataset"} & set(given):
         raise FlagError(f"expected a file or folder, or --dataset=<name>: {USAGE}")
-    return _make_config(given), given, flags.json
-
-
-def _make_config(given: Mapping[str, Any]) -> RunConfig:
-    """The config of a run on the data."""
-    return parse_config(["--algo=fedavg", *(f"--{name}={value}" for name, value in given.items())])
-
-
-def _find_paths(argv: Sequence[str]) -> list[str]:
-    """The arguments that are no flags and not the value of the flag before them."""
-    before = argv[: list(argv).index("--")] if "--" in argv else argv
-    return [
-        argument
-        for i, argument in enumerate(before)
-        if not argument.startswith("-") and (i == 0 or "=" in before[i - 1] or not before[i - 1].startswith("-"))
-    ]
+    return make_config(given), given, flags.json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -121,31 +87,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    config, given, json_path = parse_request(arguments)
-    kind, columns, path = f"the data set {get_title(config.dataset)}", (), ""
-    if config.dataset == FILES:
-        path = os.path.abspath(os.path.expanduser(config.data))
-        found = find_format(path, config.data_format)
-        kind, options = found.title, choose_options(vars(config))
-        table = found.make_table and found.make_table(path, options)
-        columns = profile_table(table, options) if table else ()
-
-    def look(flags: Mapping[str, Any]) -> Findings:
-        config = _make_config(flags)
-        data = find_dataset(config.dataset).load(choose_options(vars(config)))
-        findings = inspect_data(data, kind, find_scale(config), flags, config.seed)
-        if columns:
-            check_findings(findings, columns, flags)
-        return findings
-
-    findings, flags, problems = repair(look, given, functools.partial(choose_label, columns))
-    problems = [each._replace(text=each.text.removeprefix(f"{path}: ").replace(f"{path}, ", "")) for each in problems]
+    _, given, json_path = parse_request(arguments)
+    findings, columns, problems, error = inspect_given(given)
     if findings is None:
-        *others, last = problems
-        print(format_problems(columns, others), end="")
-        raise DatasetError(f"{path}: {last.text}" if columns else last.text)
-    added = {name: value for name, value in flags.items() if given.get(name) != value}
-    findings = dataclasses.replace(findings, columns=columns, problems=tuple(problems), added=added)
+        print(format_problems(columns, problems), end="")
+        raise error
     # Other encodings may lack the character of the bars.
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     print(format_findings(findings, BAR if is_utf8 else PLAIN_BAR), end="")

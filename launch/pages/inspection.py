@@ -55,6 +55,7 @@ class Findings:
       columns: of a table, as they are in the file.
       problems: what of a table was wrong, and the flags in the command that solve it.
       added: these flags, with which the data were read.
+      flags: all those of the command, by name.
     """
 
     data: ArrayDataset | ClientSource
@@ -70,6 +71,7 @@ class Findings:
     columns: tuple[ColumnProfile, ...] = ()
     problems: tuple[Problem, ...] = ()
     added: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def inspect_data(
@@ -114,7 +116,9 @@ def inspect_data(
     if data.weights is not None:
         values = data.weights.values if isinstance(data, ArrayDataset) else data.read_all_weights(TRAIN)
         weights = measure_weights(data.name, data.format, data.weights.column, [values]).weights
-    return Findings(data, kind, reading, sample, measures, numbers, weights, suspicions, command, by_client)
+    return Findings(
+        data, kind, reading, sample, measures, numbers, weights, suspicions, command, by_client, flags=flags
+    )
 
 
 LEAST_OF_CLASS = 10  # examples on average, of labels that are numbers and classes
