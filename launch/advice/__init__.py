@@ -1,0 +1,1 @@
+"""What `launch.advise` makes of a contest: from data to methods, and from results to a page that says what to do."""

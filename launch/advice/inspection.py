@@ -1,0 +1,191 @@
+"""What of the data decides which methods can be tried, and how the data are divided. Imports no TensorFlow.
+
+The data are looked at as `launch.inspect` does it, then divided as the runs will divide them, but nothing is trained.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from datasets.client_source import ClientSource
+from datasets.errors import DatasetError
+from datasets.federated_data import FederatedData
+from datasets.options import is_users_own
+from datasets.partition_settings import ARCHETYPE_PARTITIONS, NATURAL
+from datasets.partitioners import MINIMUM_EXAMPLES_TO_SPLIT
+from launch.console.shown_text import format_count
+from launch.pages.inspection import spell_flags
+from launch.runs.task_columns import TaskColumns, find_task_columns
+from launch.settings.run_config import RunConfig
+from launch.training.federation import load_federated_data
+from launch.training.inspected_data import inspect_given, make_config
+from launch.training.opened_data import open_data
+
+# Trials are scored on the first and advice is given by the second, so both are larger than a run's own.
+FRACTIONS = {"validation_fraction": 0.15, "test_fraction": 0.25}
+LEAST_TO_HOLD_OUT, SHARE_HELD_OUT, MOST_HELD_OUT = 20, 5, 20  # clients; one in so many of them; at most
+MOST_CLIENTS = 500  # of more, so many are drawn: their mean is known well enough
+LEAST_SPEEDS_APART = 2.0  # the fastest device beside the slowest, from which on waiting for the slowest costs
+HAR, HAR_SPLIT, BOUTS = "har", "har_split", "bouts"
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What is known of the data before anything is trained.
+
+    Attributes:
+      config: of a run on them.
+      task: what is predicted.
+      num_classes: how many classes the labels are; 0 where they are none.
+      takes_tokens: whether examples are texts.
+      num_clients: that train.
+      num_new: clients that take no part in training.
+      train_examples: of the client with the fewest, the median, and of the client with the most.
+      num_judged: clients with examples to choose by and to test on.
+      is_ordered: whether a client's examples are in order of time, so that the last ones are for the test.
+      speeds_apart: of the devices of a file, how many times as fast the fastest is as the slowest; 1 without a file.
+      notes: what was decided, and what the reader should know of the data, a line each.
+    """
+
+    config: RunConfig
+    task: TaskColumns
+    num_classes: int
+    takes_tokens: bool
+    num_clients: int
+    num_new: int
+    train_examples: tuple[int, float, int]
+    num_judged: int
+    is_ordered: bool
+    speeds_apart: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def have_own_clients(self) -> bool:
+        """Whether the data say whose an example is; else clients are simulated, and differ by seed."""
+        return self.config.partition == NATURAL
+
+    @property
+    def devices_differ(self) -> bool:
+        return self.speeds_apart > LEAST_SPEEDS_APART
+
+
+def look_at(given: Mapping[str, Any]) -> tuple[dict[str, Any], Facts]:
+    """Reads the data and decides how they are divided.
+
+    Args:
+      given: flags of the data and the model, by name.
+
+    Returns:
+      The flags of every run, all by name that decide on data, model and batches, and the facts.
+
+    Raises:
+      FlagError: flags that a run would refuse.
+      DatasetError: the data cannot be read, or nothing can be said of methods on them.
+    """
+    flags, notes = _solve_problems(given)
+    config = make_config(flags)
+    # Each algorithm has defaults of its own for these.
+    for name in ("dataset", "partition", "batch_size"):
+        flags[name] = getattr(config, name)
+    if config.data:
+        del flags["dataset"]
+    by_archetype = config.partition in ARCHETYPE_PARTITIONS
+    if not by_archetype:
+        flags = {**FRACTIONS, **flags}
+    if config.dataset == HAR and hasattr(config, HAR_SPLIT) and HAR_SPLIT not in flags:
+        flags[HAR_SPLIT] = BOUTS
+        notes.append("windows overlap: whole bouts of an activity are held out, so that no test window was seen")
+    config = make_config(flags)
+    arrays, _ = open_data(config)
+    if _count_clients(arrays) > MOST_CLIENTS and config.partition == NATURAL and "most_clients" not in flags:
+        flags["most_clients"] = MOST_CLIENTS
+        notes.append(f"{MOST_CLIENTS} of {_count_clients(arrays):,} clients are drawn, to save time (--most_clients)")
+        config = make_config(flags)
+    data = load_federated_data(config)
+    _check_clients(data, config)
+    if len(data.everyone) >= LEAST_TO_HOLD_OUT and not by_archetype and "new_clients" not in flags:
+        flags["new_clients"] = min(MOST_HELD_OUT, len(data.everyone) // SHARE_HELD_OUT)
+        config = make_config(flags)
+        data = load_federated_data(config)
+    notes += _note(data, config, arrays.is_ordered_by_time)
+    sizes = data.num_train
+    speeds = data.profiles.examples_per_s if config.device_profiles else np.ones(1)
+    return flags, Facts(
+        config,
+        find_task_columns(data.format.labels.task),
+        data.format.num_classes if data.format.labels.is_by_class else 0,
+        data.format.takes_tokens,
+        len(data.clients),
+        len(data.new_clients),
+        (int(sizes.min()), float(np.median(sizes)), int(sizes.max())),
+        _count_judged(data),
+        arrays.is_ordered_by_time,
+        float(speeds.max() / speeds.min()),
+        tuple(notes),
+    )
+
+
+def _solve_problems(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The flags with which a user's own data can be read, and a line for each that was added."""
+    if not is_users_own(make_config(given).dataset):
+        return dict(given), []
+    findings, _, _, error = inspect_given(given)
+    if findings is None:
+        raise error
+    flags = {**findings.flags, **{name: given[name] for name in given if name not in findings.added}}
+    solved = {" ".join(spell_flags(each.fix)) for each in findings.problems}
+    notes = [f"{each.text}: read with {' '.join(spell_flags(each.fix))}" for each in findings.problems]
+    for name, value in flags.items():
+        if name not in given and name not in findings.added:
+            [flag] = spell_flags({name: value})
+            notes += [f"{flag} is set, as launch.inspect proposes"] if flag not in solved else []
+    return flags, notes
+
+
+def _count_clients(arrays: Any) -> int:
+    return len(arrays.client_names or ()) if not isinstance(arrays, ClientSource) or arrays.has_clients else 1
+
+
+def _count_judged(data: FederatedData) -> int:
+    return sum(bool(client.num_validation and client.num_test) for client in data.clients)
+
+
+def _check_clients(data: FederatedData, config: RunConfig) -> None:
+    """Raises DatasetError where nobody could be advised."""
+    shown = config.data or config.npz or config.dataset
+    if len(data.clients) < 2:
+        raise DatasetError(
+            f"{shown}: it has one client, so there is nothing to federate; if a column says whose a row is, give "
+            "--client_column, or --partition=dirichlet --num_clients=10 to simulate clients"
+        )
+    for split, flag in (("validation", "validation_fraction"), ("test", "test_fraction")):
+        if not any(getattr(client, f"num_{split}") for client in data.clients):
+            if config.partition in ARCHETYPE_PARTITIONS:
+                flag = f"{split}_per_client"
+            raise DatasetError(
+                f"{shown}: no client has {split} examples, without which nothing can be advised; give --{flag} above 0 "
+                f"and clients of at least {MINIMUM_EXAMPLES_TO_SPLIT} examples"
+            )
+    if not _count_judged(data):
+        raise DatasetError(f"{shown}: no client has both validation and test examples; expected some of both")
+
+
+def _note(data: FederatedData, config: RunConfig, is_ordered: bool) -> list[str]:
+    notes = []
+    if config.partition != NATURAL:
+        notes.append(
+            f"clients are simulated (--partition={config.partition}): the advice is for clients that differ like that"
+        )
+    if tiny := len(data.clients) - _count_judged(data):
+        count = format_count(tiny, "client")
+        notes.append(f"{count} of {len(data.clients):,} have too few examples to be tested on; others speak for them")
+    if data.new_clients:
+        count = format_count(len(data.new_clients), "client")
+        notes.append(f"{count} take no part in training, to see what a client gets that comes later (--new_clients)")
+    if is_ordered and config.partition == NATURAL:
+        notes.append("examples are in order of time: each client's last ones are for the test, those before to choose")
+    if config.window and 0 < config.window_step < config.window:
+        notes.append("windows of rows overlap: those that share rows with the test part tell it what to answer")
+    return notes
