@@ -1,0 +1,1 @@
+"""Contests: methods tried on one problem within a time. Knows no paper, no command, and no sentence on its results."""
