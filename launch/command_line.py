@@ -33,6 +33,7 @@ from tff_algos.settings.config_fields import ConfigError
 
 # What each command does, in the order in which a person may need them.
 COMMANDS = {
+    "advise": "Says whether to federate your data, and with what.",
     "inspect": "Says what is in your data, and how training would read them.",
     "train": "Trains an algorithm on a data set.",
     "serve": "Trains with clients that take part over the network.",

@@ -41,6 +41,7 @@ PARSERS = {
     "launch.compare": "parse_request",
     "launch.export": "parse_request",
     "launch.inspect": "parse_request",
+    "launch.advise": "parse_request",
     "launch.benchmark": "parse_options",
     "launch.doctor": "parse_request",
     "launch.track": "parse_request",
@@ -298,7 +299,7 @@ def test_a_command_is_understood(command, checkout, capsys):
         HELP_TEXTS[module_name, *asked] = capsys.readouterr().out
     help_text = HELP_TEXTS[module_name, *asked]
     for argument in arguments[: arguments.index("--")] if "--" in arguments else arguments:
-        if module_name in ("launch.card", "launch.check", "launch.inspect") and not argument.startswith("-"):
+        if module_name in ("launch.advise", "launch.card", "launch.check", "launch.inspect") and not argument.startswith("-"):
             continue  # the file, which its parser wants
         name = argument.split("=")[0]
         if module_name in ("launch.sweep", "launch.tune") and name[2:] in list_names_of_runs():

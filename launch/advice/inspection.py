@@ -17,6 +17,7 @@ from datasets.partition_settings import ARCHETYPE_PARTITIONS, NATURAL
 from datasets.partitioners import MINIMUM_EXAMPLES_TO_SPLIT
 from launch.console.shown_text import format_count
 from launch.pages.inspection import spell_flags
+from launch.runs.run_folder import name_data
 from launch.runs.task_columns import TaskColumns, find_task_columns
 from launch.settings.run_config import RunConfig
 from launch.training.federation import load_federated_data
@@ -134,13 +135,13 @@ def _solve_problems(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]
     findings, _, _, error = inspect_given(given)
     if findings is None:
         raise error
-    flags = {**findings.flags, **{name: given[name] for name in given if name not in findings.added}}
-    solved = {" ".join(spell_flags(each.fix)) for each in findings.problems}
+    flags = {**given, **findings.added}
     notes = [f"{each.text}: read with {' '.join(spell_flags(each.fix))}" for each in findings.problems]
-    for name, value in flags.items():
-        if name not in given and name not in findings.added:
-            [flag] = spell_flags({name: value})
-            notes += [f"{flag} is set, as launch.inspect proposes"] if flag not in solved else []
+    # Of a file, "auto" is the model that is proposed.
+    proposed = {name for name in findings.flags if name not in flags} - ({"model"} if flags.get("data") else set())
+    for name in sorted(proposed):
+        flags[name] = findings.flags[name]
+        notes += [f"{flag} is set, as launch.inspect proposes" for flag in spell_flags({name: flags[name]})]
     return flags, notes
 
 
@@ -189,3 +190,17 @@ def _note(data: FederatedData, config: RunConfig, is_ordered: bool) -> list[str]
     if config.window and 0 < config.window_step < config.window:
         notes.append("windows of rows overlap: those that share rows with the test part tell it what to answer")
     return notes
+
+
+def describe_facts(facts: Facts) -> list[str]:
+    """What was found, and how the data are divided, in lines for the terminal."""
+    config, (fewest, median, most) = facts.config, facts.train_examples
+    labels = f", {facts.num_classes:,} classes" if facts.num_classes else ""
+    judged = f"judged by the clients' own {facts.task.title}"
+    lines = [f"data     {name_data(config)}: {facts.task.kind.title}{labels}, {judged}"]
+    sizes = f"{fewest:,} to {most:,} examples each to train on, {median:,.0f} in the middle"
+    lines.append(f"clients  {facts.num_clients:,}, {sizes}")
+    if config.partition not in ARCHETYPE_PARTITIONS:
+        shares = f"{config.validation_fraction:.0%} to choose by, {config.test_fraction:.0%} to test on"
+        lines.append(f"splits   of each client's examples {shares}, where the data do not say it")
+    return [*lines, *(f"note     {note}" for note in facts.notes)]

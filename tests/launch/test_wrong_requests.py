@@ -299,6 +299,7 @@ def test_the_table_has_two_hundred_rows_none_twice_and_every_command():
         "compare",
         "card",
         "inspect",
+        "advise",
     }
     assert {row[0] for row in ROWS} == commands
 

@@ -1,0 +1,220 @@
+"""Which methods are tried on what data, in the order of what they may tell, and why the others are not.
+
+What a method's trials vary stands in its algorithm's row (`Algorithm.searched`). Imports no TensorFlow.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from launch.advice.inspection import Facts
+from launch.contests.methods import ALONE, GROUPS, PERSONAL, POOLED, SHARED, Method
+from launch.settings.algorithms import ALGORITHMS
+from launch.settings.errors import FlagError
+from launch.settings.run_config import find_algorithm
+from launch.settings.suggestions import suggest_value
+from launch.sweeps.tuning.search_space import parse_search
+from tff_algos.settings.config_fields import is_own
+
+LOCAL, FEDAVG, POOL = "local_only", "fedavg", "pooled"
+ALWAYS = (LOCAL, FEDAVG, POOL)  # the advice compares with these
+FINAL_STEPS, FINAL_RATE = "final_steps", "final_learning_rate"
+STEPS, MAYBE_STEPS, RATES = "50", "0|50", "log(0.005,0.2)"
+LEAST_FOR_GROUPS = 6  # clients; of fewer a group is hardly more than a client
+MOST_ASKED, ASKED = 100, 50  # of more clients, so many are asked in a round
+LEAST_FOR_AMFL, BATCH_OF_AMFL = 16, 32  # train examples of a client; of a support and of a query batch, at most
+
+
+def _meets_all(facts: Facts) -> str:
+    return ""
+
+
+def _find_no_groups(facts: Facts) -> str:
+    if facts.num_clients >= LEAST_FOR_GROUPS:
+        return ""
+    return f"{facts.num_clients} clients are too few for groups; expected at least {LEAST_FOR_GROUPS}"
+
+
+def _obstruct_asking_all(facts: Facts) -> str:
+    if facts.num_clients > MOST_ASKED:
+        return f"it trains all {facts.num_clients:,} clients in every round"
+    return _find_no_groups(facts)
+
+
+def _obstruct_fedsikd(facts: Facts) -> str:
+    if facts.takes_tokens:
+        return "it groups clients by the statistics of their inputs, and words have none that mean something"
+    return _obstruct_asking_all(facts)
+
+
+def _obstruct_fedcd(facts: Facts) -> str:
+    return _find_no_groups(facts) if facts.num_classes else "the labels are no classes, by which it scores models"
+
+
+def _obstruct_partial(facts: Facts) -> str:
+    return "the model has one layer alone" if facts.config.model == "logistic_regression" else ""
+
+
+def _obstruct_amfl(facts: Facts) -> str:
+    config, fewest = facts.config, facts.train_examples[0]
+    if fewest < LEAST_FOR_AMFL:
+        return f"a client has {fewest} examples to train on, fewer than {LEAST_FOR_AMFL}"
+    for name, plain in (("quantize", "none"), ("precision", "float32"), ("augment", "none")):
+        if getattr(config, name) != plain:
+            return f"it cannot train with --{name}={getattr(config, name)}"
+    return ""
+
+
+def _obstruct_asynchronous(facts: Facts) -> str:
+    if not facts.config.device_profiles:
+        return "nothing says that devices differ; give --device_profiles"
+    if facts.devices_differ:
+        return ""
+    return f"the fastest device is only {facts.speeds_apart:.2g} times as fast as the slowest"
+
+
+def _fix_nothing(facts: Facts) -> tuple[str, ...]:
+    return ()
+
+
+def _ask_all(facts: Facts) -> tuple[str, ...]:
+    return (f"--cohort_size={facts.num_clients}",) if facts.num_clients <= MOST_ASKED else ()
+
+
+def _fix_amfl(facts: Facts) -> tuple[str, ...]:
+    # Clients that are simulated or drawn have other sizes with every seed.
+    is_fixed = facts.have_own_clients and not facts.config.most_clients
+    fewest = facts.train_examples[0] // (2 if is_fixed else 3)
+    size = min(BATCH_OF_AMFL, max(fewest, 1))
+    return (f"--support_size={size}", f"--query_size={size}")
+
+
+def _fix_asynchronous(facts: Facts) -> tuple[str, ...]:
+    return (f"--max_scheduled={max(3, facts.num_clients // 3)}",)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Candidate:
+    """A method that may be tried.
+
+    Attributes:
+      name: see `Method`, as are `algo`, `role` and `cost`.
+      title: "" is that of the algorithm.
+      further: what trials vary beside the settings of the algorithm's row.
+      find_obstacle: (facts) -> why it cannot be tried on such data; "" if it can.
+      fix: (facts) -> flags of all its runs.
+    """
+
+    name: str
+    algo: str
+    role: str = SHARED
+    title: str = ""
+    cost: float = 1.0
+    further: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    find_obstacle: Callable[[Facts], str] = _meets_all
+    fix: Callable[[Facts], tuple[str, ...]] = _fix_nothing
+
+
+_TUNED = {FINAL_STEPS: MAYBE_STEPS}
+# In the order in which a short time leaves them out, from the end.
+CANDIDATES = (
+    _Candidate(LOCAL, "local_only", ALONE, "Each client alone", 0.8),
+    _Candidate(FEDAVG, "fedavg"),
+    _Candidate(POOL, "pooled", POOLED, "All data in one place", 0.8),
+    _Candidate(
+        "fedavg_fine_tuned",
+        "fedavg",
+        PERSONAL,
+        "FedAvg + fine-tuning",
+        1.1,
+        {FINAL_STEPS: STEPS, FINAL_RATE: RATES},
+    ),
+    _Candidate("ifca", "ifca", GROUPS, "", 1.5, _TUNED, _find_no_groups),
+    _Candidate("fedadam", "fedadam", SHARED, "", 1.0, _TUNED),
+    _Candidate("partial", "partial", PERSONAL, "FedPer or FedRep", 1.3, {}, _obstruct_partial),
+    _Candidate("ditto", "ditto", PERSONAL, "", 2.0),
+    _Candidate("cfl", "cfl", GROUPS, "", 1.2, _TUNED, _obstruct_asking_all),
+    _Candidate("fedsikd", "fedsikd", GROUPS, "", 4.0, _TUNED, _obstruct_fedsikd),
+    _Candidate("fedcd", "fedcd", GROUPS, "", 3.0, _TUNED, _obstruct_fedcd, _ask_all),
+    _Candidate("amfl_p", "amfl_p", PERSONAL, "", 2.0, {}, _obstruct_amfl, _fix_amfl),
+    _Candidate("async_periodic", "async_periodic", SHARED, "", 1.5, {}, _obstruct_asynchronous, _fix_asynchronous),
+)
+BY_NAME = {each.name: each for each in CANDIDATES}
+# Of the algorithms that are tried only if somebody asks for them, those whose clients do not share one model.
+ROLES = {
+    **dict.fromkeys(("apfl", "pfedme", "fine_tuning", "fedproto"), PERSONAL),
+    **dict.fromkeys(("fl_hc", "random_cluster", "oracle"), GROUPS),
+}
+
+
+class Chosen(NamedTuple):
+    """What is tried, the most telling first, and (title, reason) of what is not."""
+
+    methods: tuple[Method, ...]
+    left_out: tuple[tuple[str, str], ...]
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raises FlagError if one of `--methods` is neither a candidate nor an algorithm."""
+    known = list(dict.fromkeys((*BY_NAME, *ALGORITHMS)))
+    for name in names:
+        if is_own(name):
+            find_algorithm(name)
+        elif name not in known:
+            hint = suggest_value(name, known, "module:ALGORITHM")
+            raise FlagError(f"--methods={','.join(names)}: {name}: expected some of {', '.join(known)}{hint}")
+
+
+def choose_methods(facts: Facts, names: Sequence[str] = (), has_pooled: bool = True) -> Chosen:
+    """The methods for such data.
+
+    Args:
+      facts: on the data.
+      names: as `check_names` takes them; none: all candidates. What the advice compares with is always there.
+      has_pooled: whether all data may be brought to one place, to show what that could give.
+    """
+    methods, left_out = [], []
+    for candidate in _list_asked(names):
+        reason = candidate.find_obstacle(facts)
+        if candidate.name == POOL and not has_pooled:
+            reason = "--no_pooled"
+        if reason:
+            left_out.append((_get_title(candidate), reason))
+        else:
+            methods.append(_build_method(candidate, facts))
+    return Chosen(tuple(methods), tuple(left_out))
+
+
+def _list_asked(names: Sequence[str]) -> list[_Candidate]:
+    if not names:
+        return list(CANDIDATES)
+    asked = {name: BY_NAME[name] for name in ALWAYS}
+    for name in names:
+        if name in BY_NAME:
+            asked[name] = BY_NAME[name]
+        else:
+            row = find_algorithm(name)
+            asked[name] = _Candidate(row.name, name, ROLES.get(row.name, SHARED))
+    return list(asked.values())
+
+
+def _get_title(candidate: _Candidate) -> str:
+    return candidate.title or find_algorithm(candidate.algo).title
+
+
+def _build_method(candidate: _Candidate, facts: Facts) -> Method:
+    row = find_algorithm(candidate.algo)
+    fixed = candidate.fix(facts)
+    if facts.config.device_profiles and "speed" in row.names:
+        fixed = (*fixed, "--speed=profiles")
+    if facts.num_clients > MOST_ASKED and "cohort_size" in row.names:
+        fixed = (*fixed, f"--cohort_size={ASKED}")
+    searched = {**row.searched, **candidate.further}
+    space = parse_search(";".join(f"{name}={values}" for name, values in searched.items())) if searched else {}
+    return Method(candidate.name, _get_title(candidate), candidate.algo, fixed, space, candidate.role, candidate.cost)
+
+
+def describe_choice(chosen: Chosen) -> list[str]:
+    """What is tried, and what is not and why, in lines for the terminal."""
+    lines = [f"methods  {', '.join(method.title for method in chosen.methods)}"]
+    return [*lines, *(f"without  {title}: {reason}" for title, reason in chosen.left_out)]

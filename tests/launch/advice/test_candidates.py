@@ -1,0 +1,129 @@
+"""Which methods fit which data, with a reason for each that does not, and what their trials vary."""
+
+import dataclasses
+
+import pytest
+
+from launch.advice.candidates import CANDIDATES, choose_methods, describe_choice
+from launch.advice.inspection import Facts
+from launch.contests.methods import GROUPS, PERSONAL, SHARED
+from launch.runs.task_columns import find_task_columns
+from launch.settings.flags import parse_config
+from launch.sweeps.tuning.search_space import Range, check_space
+
+DATA = ("--dataset=digits", "--partition=iid", "--batch_size=16")
+FACTS = Facts(
+    config=parse_config(["--algo=fedavg", *DATA]),
+    task=find_task_columns("classification"),
+    num_classes=10,
+    takes_tokens=False,
+    num_clients=10,
+    num_new=0,
+    train_examples=(50, 90.0, 120),
+    num_judged=10,
+    is_ordered=False,
+    speeds_apart=1.0,
+)
+ALWAYS = ["local_only", "fedavg", "pooled"]
+
+
+def change(config=(), **facts):
+    """The facts with others, and those of further flags of the data."""
+    return dataclasses.replace(FACTS, config=parse_config(["--algo=fedavg", *DATA, *config]), **facts)
+
+
+def list_names(facts, *arguments):
+    return [method.name for method in choose_methods(facts, *arguments).methods]
+
+
+def test_the_order_says_what_a_short_time_leaves_out():
+    names = list_names(FACTS)
+    others = ["fedavg_fine_tuned", "ifca", "fedadam", "partial", "ditto", "cfl", "fedsikd", "fedcd", "amfl_p"]
+    assert names == [*ALWAYS, *others]
+    assert names == [each.name for each in CANDIDATES if each.name != "async_periodic"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "left_out"),
+    [
+        (FACTS, {"Asynchronous FL": "nothing says that devices differ; give --device_profiles"}),
+        (
+            change(num_clients=5),
+            dict.fromkeys(("IFCA", "CFL", "FedSiKD", "FedCD"), "5 clients are too few for groups; expected at least 6"),
+        ),
+        (
+            change(num_clients=300),
+            dict.fromkeys(("CFL", "FedSiKD"), "it trains all 300 clients in every round"),
+        ),
+        (
+            change(num_classes=0, task=find_task_columns("regression")),
+            {"FedCD": "the labels are no classes, by which it scores models"},
+        ),
+        (change(train_examples=(15, 20.0, 30)), {"AMFL-P": "a client has 15 examples to train on, fewer than 16"}),
+        (change(["--quantize=qat"]), {"AMFL-P": "it cannot train with --quantize=qat"}),
+        (change(["--model=logistic_regression"]), {"FedPer or FedRep": "the model has one layer alone"}),
+        (change(takes_tokens=True), {"FedSiKD": "it groups clients by the statistics of their inputs, and words have "
+                                                "none that mean something"}),
+        (
+            change(["--device_profiles=phones"], speeds_apart=1.5),
+            {"Asynchronous FL": "the fastest device is only 1.5 times as fast as the slowest"},
+        ),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_left_out_with_a_reason(facts, left_out):
+    found = choose_methods(facts)
+    assert left_out.items() <= dict(found.left_out).items()
+    assert not {*left_out} & {method.title for method in found.methods}
+    lines = describe_choice(found)
+    assert lines[0].startswith("methods  Each client alone, FedAvg, ") and len(lines) == 1 + len(found.left_out)
+    assert all(f"without  {title}: {reason}" in lines for title, reason in left_out.items())
+
+
+def test_devices_that_differ_let_asynchronous_fl_in():
+    facts = change(["--device_profiles=phones"], speeds_apart=6.0)
+    [method] = [each for each in choose_methods(facts).methods if each.name == "async_periodic"]
+    assert method.fixed == ("--max_scheduled=3", "--speed=profiles")
+
+
+def test_every_method_is_understood_as_it_stands():
+    """Its fixed flags, and both ends and all choices of what is searched."""
+    for method in choose_methods(change(num_clients=8)).methods:
+        parse_config([f"--algo={method.algo}", *DATA, "--num_clients=8", *method.fixed, "--rounds=40"])
+        check_space(method.space, method.algo)
+        assert method.role in (SHARED, GROUPS, PERSONAL) or method.name in ("local_only", "pooled")
+
+
+def test_fine_tuning_at_the_end_is_offered_to_whatever_shares_models():
+    spaces = {method.name: method.space for method in choose_methods(FACTS).methods}
+    assert {name for name in spaces if "final_steps" in spaces[name]} == {
+        *("fedavg_fine_tuned", "ifca", "fedadam", "cfl", "fedsikd", "fedcd"),
+    }
+    assert spaces["ifca"]["final_steps"] == ("0", "50")
+    assert spaces["fedavg_fine_tuned"]["final_steps"] == ("50",)
+    assert isinstance(spaces["fedavg_fine_tuned"]["final_learning_rate"], Range)
+
+
+def test_clients_that_are_too_many_are_asked_in_turns():
+    fixed = {method.name: method.fixed for method in choose_methods(change(num_clients=300)).methods}
+    assert fixed["fedavg"] == fixed["ditto"] == fixed["fedcd"] == ("--cohort_size=50",)
+    assert "--cohort_size=50" in fixed["amfl_p"] and not fixed["local_only"]
+    fixed = {method.name: method.fixed for method in choose_methods(FACTS).methods}
+    assert fixed["fedcd"] == ("--cohort_size=10",) and not fixed["fedavg"]
+
+
+@pytest.mark.parametrize(
+    ("fewest", "natural", "size"), [(200, True, 32), (40, True, 20), (16, True, 8), (16, False, 5)]
+)
+def test_batches_of_amfl_fit_the_smallest_client(fewest, natural, size):
+    """Where clients are simulated another seed may have a smaller one."""
+    facts = change(["--partition=natural"] if natural else (), train_examples=(fewest, 50.0, 90))
+    [method] = [each for each in choose_methods(facts).methods if each.name == "amfl_p"]
+    assert method.fixed == (f"--support_size={size}", f"--query_size={size}")
+
+
+def test_methods_that_are_asked_for_stand_beside_those_that_always_are():
+    assert list_names(FACTS, ("ditto", "scaffold", "fl_hc")) == [*ALWAYS, "ditto", "scaffold", "fl_hc"]
+    assert list_names(FACTS, ("examples.fed_dyn:ALGORITHM",), False) == ["local_only", "fedavg", "feddyn"]
+    roles = {method.name: method.role for method in choose_methods(FACTS, ("apfl", "scaffold", "fl_hc")).methods}
+    assert (roles["apfl"], roles["scaffold"], roles["fl_hc"]) == (PERSONAL, SHARED, GROUPS)
+    assert ("All data in one place", "--no_pooled") in choose_methods(FACTS, (), False).left_out

@@ -1,0 +1,125 @@
+"""What of data decides on methods: found without training, and said in lines."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from datasets.errors import DatasetError
+from launch.advice.inspection import describe_facts, look_at
+from launch.settings.flags import parse_config
+
+ROOT = pathlib.Path(__file__).parents[3]
+
+
+@pytest.fixture
+def write_table(tmp_path, monkeypatch):
+    """(rows of a client, clients, further columns) -> flags of such a table, whose label is whether `a` is above 0."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def write(rows=20, clients=3, head="", cells=lambda row: ""):
+        lines = [f"client,a,b,label{head}"]
+        for number in range(rows * clients):
+            a, b = (number * 7 % 11 - 5) / 3, (number * 5 % 13 - 6) / 4
+            lines.append(f"site {number % clients:02},{a:.3f},{b:.3f},{'yes' if a > 0 else 'no'}{cells(number)}")
+        (tmp_path / "mine.csv").write_text("\n".join(lines) + "\n")
+        return {"data": str(tmp_path / "mine.csv")}
+
+    return write
+
+
+def test_a_table_of_few_clients(write_table):
+    given = write_table()
+    flags, facts = look_at(given)
+    assert flags == {
+        **given,
+        "validation_fraction": 0.15,
+        "test_fraction": 0.25,
+        "partition": "natural",
+        "batch_size": 16,
+    }
+    # Of 20 rows 3 to choose by, 5 to test on.
+    assert (facts.num_clients, facts.num_new, facts.num_judged, facts.train_examples) == (3, 0, 3, (12, 12.0, 12))
+    assert facts.num_classes == 2 and facts.have_own_clients and not facts.notes
+    assert describe_facts(facts) == [
+        "data     mine: classification, 2 classes, judged by the clients' own accuracy",
+        "clients  3, 12 to 12 examples each to train on, 12 in the middle",
+        "splits   of each client's examples 15% to choose by, 25% to test on, where the data do not say it",
+    ]
+    parse_config(["--algo=fedcd", "--milestones=2", *(f"--{name}={value}" for name, value in flags.items())])
+
+
+@pytest.mark.parametrize(("clients", "held_out"), [(19, 0), (20, 4), (24, 4), (120, 20)])
+def test_a_fifth_of_many_clients_is_held_out(clients, held_out, write_table):
+    flags, facts = look_at(write_table(12, clients))
+    assert flags.get("new_clients", 0) == facts.num_new == held_out
+    assert facts.num_clients == clients - held_out
+    assert any("take no part in training" in note for note in facts.notes) == bool(held_out)
+    _, facts = look_at({**write_table(12, clients), "new_clients": 1})
+    assert facts.num_new == 1
+
+
+def test_what_is_wrong_with_a_table_is_solved_and_said(write_table):
+    given = write_table(head=",unit,wide", cells=lambda row: f",kg,{1e6 + row % 9 * 1e3}")
+    flags, facts = look_at(given)
+    assert flags["drop_columns"] == "unit" and flags["standardize"] == "federated"
+    assert "read with --drop_columns=unit" in facts.notes[0] and "'unit' is kg in every row" in facts.notes[0]
+    assert facts.notes[1] == "--standardize=federated is set, as launch.inspect proposes"
+    flags, facts = look_at({**given, "drop_columns": "unit,wide"})
+    assert flags["drop_columns"] == "unit,wide" and not facts.notes
+
+
+def test_an_order_of_time_and_overlapping_windows_are_said(write_table):
+    given = write_table(40, head=",time", cells=lambda row: f",{row}")
+    _, facts = look_at(given)
+    assert facts.is_ordered and "in order of time" in facts.notes[-1]
+    _, facts = look_at({**given, "window": 4, "window_step": 1})
+    assert any("overlap" in note for note in facts.notes)
+
+
+def test_devices_differ_by_what_a_file_says(write_table, tmp_path):
+    given, path = write_table(), tmp_path / "devices.csv"
+    for fast, differ in ((150, False), (500, True)):
+        head = "client,examples_per_s,downlink_bytes_per_s,uplink_bytes_per_s"
+        path.write_text("\n".join([head, *(f"{i},{speed},1e6,1e6" for i, speed in enumerate((100, fast, 120)))]))
+        _, facts = look_at({**given, "device_profiles": str(path)})
+        assert facts.speeds_apart == pytest.approx(fast / 100) and facts.devices_differ == differ
+    assert look_at(given)[1].speeds_apart == 1
+
+
+def test_clients_that_are_simulated_are_called_so_and_archetypes_have_splits_of_their_own(write_table):
+    flags, facts = look_at({**write_table(), "partition": "iid", "num_clients": 4})
+    assert not facts.have_own_clients and "clients are simulated (--partition=iid)" in facts.notes[0]
+    flags, facts = look_at({"dataset": "digits", "partition": "hierarchical", "train_per_client": 30,
+                            "validation_per_client": 5, "test_per_client": 5})  # fmt: skip
+    assert facts.num_clients == 30 and facts.num_new == 0 and "test_fraction" not in flags
+    assert not any(line.startswith("splits") for line in describe_facts(facts))
+
+
+@pytest.mark.parametrize(
+    ("further", "rows", "clients", "said"),
+    [
+        ({}, 40, 1, "it has one client, so there is nothing to federate"),
+        ({"validation_fraction": 0}, 20, 3, "no client has validation examples"),
+        ({"partition": "natural"}, 8, 30, "no test examples"),
+        ({"label_column": "nix"}, 20, 3, "nix"),
+    ],
+)
+def test_what_cannot_be_advised_is_one_line(further, rows, clients, said, write_table):
+    with pytest.raises(DatasetError) as caught:
+        look_at({**write_table(rows, clients), **further})
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_looking_needs_no_tensorflow(write_table):
+    code = f"""
+import sys
+from launch.advice.candidates import choose_methods
+from launch.advice.inspection import look_at
+assert choose_methods(look_at({write_table()!r})[1]).methods
+assert not {{"tensorflow", "sklearn", "matplotlib"}} & set(sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, env=dict(os.environ), text=True)
+    assert done.returncode == 0, done.stderr
