@@ -159,7 +159,10 @@ def check_names(names: Sequence[str]) -> None:
     known = list(dict.fromkeys((*BY_NAME, *ALGORITHMS)))
     for name in names:
         if is_own(name):
-            find_algorithm(name)
+            try:
+                find_algorithm(name)
+            except FlagError as error:
+                raise FlagError(str(error).replace(f"--algo={name}", f"--methods={name}")) from None
         elif name not in known:
             hint = suggest_value(name, known, "module:ALGORITHM")
             raise FlagError(f"--methods={','.join(names)}: {name}: expected some of {', '.join(known)}{hint}")

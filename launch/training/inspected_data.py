@@ -71,9 +71,10 @@ def inspect_given(given: Mapping[str, Any]) -> Inspected:
         return findings
 
     findings, flags, problems = repair(look, given, functools.partial(choose_label, columns))
-    problems = tuple(
-        each._replace(text=each.text.removeprefix(f"{path}: ").replace(f"{path}, ", "")) for each in problems
-    )
+    if path:
+        problems = tuple(
+            each._replace(text=each.text.removeprefix(f"{path}: ").replace(f"{path}, ", "")) for each in problems
+        )
     if findings is None:
         *others, last = problems
         error = DatasetError(f"{path}: {last.text}" if columns else last.text)
