@@ -104,36 +104,47 @@ class _PairCounts:
         self._waiting, self._num_waiting = [], 0
 
 
-def compute_token_baselines(
-    train: Iterable[tuple[np.ndarray, np.ndarray]], test: tuple[np.ndarray, np.ndarray], labels: LabelFormat
-) -> dict[str, float]:
-    """The token accuracies, 0..1, that the two baselines have on a test set.
+class TokenTables:
+    """The most frequent token of some clients' train labels, and the most frequent one after each token.
 
     Args:
       train: (x, y) of each client that is to be counted, read one after the other: x tokens, shape (examples,
         positions), y the token after each position, shape (examples, positions), or after the last ones.
-      test: (x, y) likewise.
       labels: of a next_token task.
-
-    Returns:
-      unigram_accuracy and bigram_accuracy; NaN where the train or the test part has no token.
     """
-    unigrams, pairs = np.zeros(labels.num_outputs, np.int64), _PairCounts(labels.num_outputs)
-    for x, y in train:
-        last, following = _align(x, y, labels)
-        unigrams += np.bincount(following, minlength=labels.num_outputs)
-        pairs.add(last, following)
-    last, following = _align(*test, labels)
-    if not unigrams.any() or not len(following):
-        return {"unigram_accuracy": float("nan"), "bigram_accuracy": float("nan")}
-    most_frequent = int(np.argmax(unigrams))
-    seen, successors = pairs.find_successors()
-    rows = np.minimum(np.searchsorted(seen, last), len(seen) - 1)
-    given = np.where(seen[rows] == last, successors[rows], most_frequent)
-    return {
-        "unigram_accuracy": float(np.mean(following == most_frequent)),
-        "bigram_accuracy": float(np.mean(given == following)),
-    }
+
+    def __init__(self, train: Iterable[tuple[np.ndarray, np.ndarray]], labels: LabelFormat):
+        unigrams, pairs = np.zeros(labels.num_outputs, np.int64), _PairCounts(labels.num_outputs)
+        for x, y in train:
+            last, following = _align(x, y, labels)
+            unigrams += np.bincount(following, minlength=labels.num_outputs)
+            pairs.add(last, following)
+        self._labels = labels
+        self._most_frequent = int(np.argmax(unigrams)) if unigrams.any() else None
+        self._seen, self._successors = pairs.find_successors()
+
+    def measure(self, x: np.ndarray, y: np.ndarray) -> dict[str, float]:
+        """The token accuracies, 0..1, that the two baselines have on some examples, x and y likewise.
+
+        Returns:
+          unigram_accuracy and bigram_accuracy; NaN where these or the train part have no token.
+        """
+        last, following = _align(x, y, self._labels)
+        if self._most_frequent is None or not len(following):
+            return {"unigram_accuracy": float("nan"), "bigram_accuracy": float("nan")}
+        rows = np.minimum(np.searchsorted(self._seen, last), len(self._seen) - 1)
+        given = np.where(self._seen[rows] == last, self._successors[rows], self._most_frequent)
+        return {
+            "unigram_accuracy": float(np.mean(following == self._most_frequent)),
+            "bigram_accuracy": float(np.mean(given == following)),
+        }
+
+
+def compute_token_baselines(
+    train: Iterable[tuple[np.ndarray, np.ndarray]], test: tuple[np.ndarray, np.ndarray], labels: LabelFormat
+) -> dict[str, float]:
+    """What `TokenTables` of the train examples have on a test set."""
+    return TokenTables(train, labels).measure(*test)
 
 
 def _align(x: np.ndarray, y: np.ndarray, labels: LabelFormat) -> tuple[np.ndarray, np.ndarray]:

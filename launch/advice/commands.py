@@ -1,0 +1,65 @@
+"""What to type after the advice: commands that work as they stand, from where the contest ran. No TensorFlow."""
+
+import os
+import pathlib
+import shlex
+from collections.abc import Iterator, Sequence
+
+from launch.advice.measures import Measured
+from launch.advice.verdict import Advice
+from launch.contests.methods import Method
+from launch.contests.problem import Limits
+from launch.live.training_file import check_can_train
+from launch.pages.comparison.compared_run import read_compared_run
+from launch.settings.flags import FlagError, parse_config
+from launch.settings.trusted_modules import spell_trust
+from launch.sweeps.tuning.search_space import format_settings
+from tff_algos.settings.config_fields import ConfigError
+
+def list_commands(advice: Advice) -> Iterator[tuple[str, str]]:
+    """(what for, command): those of the advised method, if any is, and the comparison of all runs."""
+    method = advice.find(advice.decision.advised)
+    entered = {each.method.name: each.method for each in advice.outcome.entered}
+    if method is not None and method.runs:
+        rounds = max(1, round(method.cost.rounds))
+        settings = list_flags(advice, method, entered[method.name])
+        folder = pathlib.Path("runs") / f"{advice.outcome.problem.name}_{method.name}"
+        yield f"Train {method.title} as it was run here", _spell("train", [*settings, f"--run_dir={folder}"])
+        first = next(iter(method.runs.values()))
+        trust = shlex.split(spell_trust(read_compared_run(first, first.name).asked))
+        yield "Bring the models of its first run onto phones", _spell("export", [f"--run_dir={_shorten(first)}", *trust])
+        flags = list_flags(advice, method, entered[method.name], is_limited=False)
+        # Of those that join each one takes part.
+        live = [*(each for each in flags if not each.startswith("--new_clients=")), f"--rounds={rounds}"]
+        if can_be_live(advice, live):
+            yield "Train it with real devices, which join by a link", _spell("serve", live)
+    any_run = next((path for each in advice.methods for path in each.runs.values()), None)
+    if any_run is not None:
+        yield "Look at all runs, in charts", _spell("compare", [f"--runs={_shorten(any_run.parents[1])}"])
+
+
+def list_flags(advice: Advice, measured: Measured, method: Method, is_limited: bool = True) -> list[str]:
+    """The flags of a run of this method with its chosen settings."""
+    limits = advice.outcome.limits.get(measured.name, Limits(round(measured.cost.rounds)))
+    chosen = format_settings(measured.settings)
+    given = limits.arguments if is_limited else ()
+    return [f"--algo={method.algo}", *advice.outcome.problem.arguments, *method.fixed, *chosen, *given]
+
+
+def can_be_live(advice: Advice, flags: Sequence[str]) -> bool:
+    """Whether `launch.serve` takes these flags."""
+    try:
+        check_can_train(parse_config(flags))
+    except (ConfigError, FlagError):
+        return False
+    return advice.task.is_classification
+
+
+def _spell(command: str, flags: list[str]) -> str:
+    return f"python -m launch.{command} {shlex.join(flags)}"
+
+
+def _shorten(path: pathlib.Path) -> str:
+    """The path from here, if it lies below."""
+    whole, here = path.resolve(), pathlib.Path.cwd().resolve()
+    return os.fspath(whole.relative_to(here) if whole.is_relative_to(here) else path)

@@ -1,0 +1,171 @@
+"""The tables of the page: methods, clients, trials, and what was left out. Imports no TensorFlow."""
+
+from collections.abc import Iterator
+
+from launch.advice.decision import FEDAVG, MAIN, Comparison
+from launch.advice.measures import BYTES, TIME, Measured, average_results
+from launch.advice.sentences import get_numbers
+from launch.advice.verdict import Advice
+from launch.console.progress import format_duration
+from launch.console.shown_text import escape_hidden
+from launch.contests.contest import Entered, TrialResult
+from launch.pages.comparison.seed_statistics import compute_mean
+from launch.pages.report.parts import MOST_ROWS, Table
+from launch.pages.report.words import UNKNOWN, count, show_bytes, show_cell, show_seconds
+from launch.sweeps.tuning.search_space import describe_settings
+
+LIMITS = {BYTES: "traffic", TIME: "device time"}
+LOW = 0.001  # a p-value below is said to be below
+
+
+def tabulate_methods(advice: Advice) -> Table:
+    """A row a method, then those without a model; results are means over the clients and the seeds."""
+    numbers, has_new = get_numbers(advice), any(each.new for each in advice.methods)
+    columns = ["Method", f"Own test {advice.task.title}", "Beside alone", "Worst tenth"]
+    columns += [*(["New clients"] if has_new else []), "Traffic a client", "Device time", "Rounds", "Ended by", "Seeds"]
+    rows = []
+    for each in (*advice.methods, *advice.rows):
+        comparison = advice.beside_alone.get(each.name)
+        row = [_title(advice, each), numbers.show(each.average()), _show_beside(numbers, comparison)]
+        row.append(numbers.show(each.average_worst_tenth(advice.task)))
+        if has_new:
+            row.append(numbers.show(average_results(each.new)) if each.new else UNKNOWN)
+        rows.append([*row, *_show_cost(each), str(len(each.tests))])
+    return Table(columns, rows)
+
+
+def _title(advice: Advice, each: Measured) -> str:
+    is_advised = each.name == advice.decision.advised
+    title = f"{each.title[:1].upper()}{each.title[1:]}"
+    return f"{title} (advised)" if is_advised else title
+
+
+def _show_beside(numbers, comparison: Comparison | None) -> str:
+    return UNKNOWN if comparison is None or comparison.ends is None else numbers.show_range(comparison.ends)
+
+
+def _show_cost(each: Measured) -> list[str]:
+    cost = each.cost
+    if not each.runs:
+        return [UNKNOWN] * 4
+    sent = UNKNOWN if cost.bytes is None else show_bytes(cost.bytes)
+    seconds = UNKNOWN if cost.seconds is None else show_seconds(cost.seconds)
+    limit = LIMITS.get(cost.limit, "rounds") if each.is_federated else "rounds"
+    return [sent, seconds, show_cell(float(round(cost.rounds))), limit]
+
+
+def list_settings(advice: Advice) -> list[tuple[str, str]]:
+    """(method, its chosen settings)."""
+    return [(each.title, describe_settings(each.settings)) for each in advice.methods if each.settings]
+
+
+def list_marks(advice: Advice) -> list[tuple[str, str]]:
+    """(method, mark)."""
+    titles = {each.name: each.title for each in advice.methods}
+    return [(titles[name], mark) for name, marks in advice.marks.items() for mark in marks]
+
+
+def list_left_out(advice: Advice) -> list[tuple[str, str]]:
+    """(method, why it has no runs on fresh seeds)."""
+    entered = advice.outcome.entered
+    return [(each.method.title, each.why_out or "no run of it ended in time") for each in entered if not each.runs]
+
+
+def tabulate_comparisons(advice: Advice) -> Table | None:
+    """The comparisons that the verdict rests on, with their p-values."""
+    numbers, rows = get_numbers(advice), []
+    for comparison in advice.decision.comparisons.values():
+        names = [advice.find(name) for name in (comparison.first, comparison.second)]
+        contrast, doubted = comparison.contrast, comparison.contrast.doubted
+        rows.append(
+            [
+                " against ".join(each.title for each in names),
+                UNKNOWN if contrast.gain is None else f"{numbers.show_gain(contrast.gain)}{_sign(contrast.gain)}",
+                _show_beside(numbers, comparison),
+                show_p_value(contrast.p_value) if contrast.samples else UNKNOWN,
+                f"{comparison.rate:.3f}",
+                "yes" if comparison.is_decided else "no",
+                f"{doubted.count:,} {doubted.unit}" if doubted else UNKNOWN,
+            ]
+        )
+    titles = ["Comparison", "Difference", "Range", "p-value", "Decided below", "Decided", "Most doubtful over"]
+    return Table(titles, rows) if rows else None
+
+
+def _sign(gain: float) -> str:
+    return " better" if gain > 0 else " worse" if gain < 0 else ""
+
+
+def show_p_value(value: float) -> str:
+    """ "<0.001", "0.041"."""
+    return f"<{LOW:g}" if value < LOW else f"{value:.3f}"
+
+
+def tabulate_clients(advice: Advice) -> Table | None:
+    """The judged method beside alone, a row a client, the worst off first; None without a comparison."""
+    over, numbers = advice.decision.over_alone, get_numbers(advice)
+    if over is None or not over.contrast.by_client:
+        return None
+    method, alone = (each.average_clients() for each in (advice.judged, advice.alone))
+    gains = sorted(over.contrast.by_client.items(), key=lambda each: each[1])
+    rows = [
+        [show_cell(name), numbers.show(method.get(name)), numbers.show(alone.get(name)), _show_signed(numbers, gain)]
+        for name, gain in gains[:MOST_ROWS]
+    ]
+    note = f"The {count(MOST_ROWS, 'client')} that are worst off." if len(gains) > MOST_ROWS else ""
+    return Table(["Client", advice.judged.title, advice.alone.title, "Difference"], rows, note)
+
+
+def _show_signed(numbers, gain: float) -> str:
+    return f"{numbers.show_gain(gain)}{_sign(gain)}"
+
+
+def tabulate_trials(advice: Advice) -> Iterator[tuple[str, Table]]:
+    """(method, its trials): on validation examples, means over the seeds of each rung."""
+    numbers = get_numbers(advice)
+    for entered in advice.outcome.entered:
+        rows = [_show_trial(entered, trial, numbers) for trial in entered.trials]
+        if rows:
+            yield entered.method.title, Table(["Trial", "Short", "Whole", "Settings", "Remark"], rows)
+
+
+def _show_trial(entered: Entered, trial: TrialResult, numbers) -> list[str]:
+    means = [numbers.show(compute_mean(scores.values())) if scores else UNKNOWN for scores in trial.scores]
+    is_chosen = entered.chosen is not None and trial.settings == entered.chosen
+    remark = "chosen" if is_chosen else escape_hidden(trial.why_out)
+    return [str(trial.number), *means, describe_settings(trial.settings), remark]
+
+
+def list_plan(advice: Advice) -> list[tuple[str, str]]:
+    """(name, text) of how much was tried."""
+    plan, outcome = advice.outcome.plan, advice.outcome
+    cut = ", cut short by its end" if outcome.is_cut else ""
+    return [
+        ("Time of this machine", f"{format_duration(outcome.seconds)}{cut}"),
+        ("Rounds of FedAvg", f"{plan.rounds:,}"),
+        ("Settings tried of each method", f"{plan.trials:,}, {plan.kept:,} of them to the end"),
+        ("Seeds of these trials", ", ".join(map(str, plan.trial_seeds))),
+        ("Methods on fresh seeds", f"{sum(bool(each.runs) for each in outcome.entered):,} of {len(outcome.entered):,}"),
+        ("Fresh seeds", f"{len(plan.seeds):,}, up to {plan.most_seeds:,} where that could decide"),
+    ]
+
+
+def explain_doubt(advice: Advice) -> list[str]:
+    """How the verdict was reached, for who wants to know."""
+    fedavg = ", the best against FedAvg, and FedAvg against training alone" if advice.find(FEDAVG) else ""
+    sentences = [
+        "Settings and the best method were chosen on validation examples; results here are on test examples.",
+        "Each difference is paired, and doubted twice: over the seeds, and over the clients. The larger p-value counts, "
+        "and a range reaches as far as either.",
+        f"The questions are federate or not{fedavg}. Their p-values are corrected by Holm's procedure for an error "
+        "rate of 5 % in all, and the ranges are as wide as it asks. So a range without 0 is decided.",
+        "To be advised, a method must also be better than any fixed answer.",
+    ]
+    main = advice.decision.comparisons.get(MAIN)
+    units = [sample.unit for sample in main.contrast.samples] if main else []
+    if units and "clients" not in units:
+        sentences.append(
+            f"With {count(len(main.contrast.by_client), 'client')} nothing can be said of others. Differences are "
+            f"doubted over {' and '.join(units)}."
+        )
+    return sentences

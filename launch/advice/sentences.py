@@ -1,0 +1,269 @@
+"""The advice in five sentences, for a reader who has federated nothing yet. Imports no TensorFlow.
+
+They say what to do, by how much, with what, at what price, and for whom it is worse. How sure that is they say as a
+range, "between 2.1 and 4.9 points"; what a range is made of stands in the details of the page.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from launch.advice.decision import ALONE, FEDAVG, FEDERATE, NOTHING_LEARNED, OVER_FEDAVG, Comparison
+from launch.advice.measures import TRIVIAL, Measured, average_results, is_share
+from launch.advice.needs import say_need
+from launch.advice.verdict import Advice
+from launch.contests.methods import ALONE as ROLE_ALONE
+from launch.contests.methods import POOLED, SHARED
+from launch.pages.comparison.seed_statistics import LEAST_SEEDS, compute_mean
+from launch.pages.report.words import NBSP, count, show_bytes, show_cell, show_seconds, show_share
+from launch.runs.task_columns import TaskColumns
+
+MOST_NAMES = 5
+DIGITS = 3  # significant ones of a result that is no share
+
+
+class Numbers:
+    """How results of a task are written, all with as many decimals.
+
+    Args:
+      task: whose results they are.
+      scale: a result beside which the others stand; None if there is none.
+    """
+
+    def __init__(self, task: TaskColumns, scale: float | None):
+        self._task, self._is_share = task, is_share(task)
+        size = math.floor(math.log10(abs(scale))) if scale and math.isfinite(scale) else 0
+        self._decimals = max(0, DIGITS - 1 - size)
+
+    def show(self, value: float | None) -> str:
+        """A result: "86.3 %", "2.10 K"."""
+        if value is None:
+            return "unknown"
+        if self._is_share:
+            return show_share(value)
+        return f"{value:,.{self._decimals}f}{NBSP}{self._task.metric.unit}".rstrip()
+
+    def write(self, gain: float) -> str:
+        """The size of a gain, without its unit: "2.1"."""
+        return f"{100 * abs(gain):.1f}" if self._is_share else f"{abs(gain):,.{self._decimals}f}"
+
+    def show_gain(self, gain: float) -> str:
+        """The size of a gain with its unit: "2.1 points"."""
+        unit = "points" if self._is_share else self._task.metric.unit
+        unit = "point" if unit == "points" and self.write(gain) == "1.0" else unit
+        return f"{self.write(gain)}{NBSP}{unit}".rstrip()
+
+    def show_range(self, ends: tuple[float, float] | None) -> str:
+        """A range of gains: "2.1 to 4.9 points better", "1.0 points worse to 2.0 points better"."""
+        if ends is None:
+            return "unknown"
+        low, high = ends
+        if self.write(low) == self.write(high) and low * high >= 0:
+            return f"{self.show_gain(low)} {_side(low)}"
+        if low * high >= 0:
+            near, far = sorted((low, high), key=abs)
+            return f"between {self.write(near)} and {self.show_gain(far)} {_side(far)}"
+        return f"between {self.show_gain(low)} worse and {self.show_gain(high)} better"
+
+
+def _side(gain: float) -> str:
+    return "better" if gain >= 0 else "worse"
+
+
+def say_advice(advice: Advice) -> list[str]:
+    """The five sentences."""
+    decision = advice.decision
+    if decision.over_alone is None:
+        return list(_say_nothing_compared(advice))
+    say = {FEDERATE: _say_federate, ALONE: _say_alone, NOTHING_LEARNED: _say_nothing_learned}
+    return list(say.get(decision.verdict, _say_undecided)(advice))
+
+
+def get_numbers(advice: Advice) -> Numbers:
+    """How the results of the advice are written."""
+    known = [each.average() for each in (advice.alone, *advice.methods) if each is not None]
+    return Numbers(advice.task, next((value for value in known if value is not None), None))
+
+
+def _say_federate(advice: Advice) -> Iterator[str]:
+    method, decision = advice.judged, advice.decision
+    yield f"Federate, with {method.title}: your clients do better together than alone."
+    yield f"{_say_results(advice, method, advice.alone)}: {_say_lead(advice, decision.over_alone)}."
+    yield _say_beside_fedavg(advice)
+    yield f"{_say_cost(method)}."
+    yield f"{_say_who(advice)}."
+
+
+def _say_alone(advice: Advice) -> Iterator[str]:
+    method, numbers = advice.judged, get_numbers(advice)
+    yield "Do not federate: each of your clients does better with a model that it trains alone."
+    lead = advice.decision.over_alone
+    turned = lead._replace(contrast=lead.contrast._replace(gain=-lead.contrast.gain))
+    ends = numbers.show_range((-lead.ends[1], -lead.ends[0]))
+    yield (
+        f"{_say_results(advice, advice.alone, method, 'the best federated method')}: "
+        f"alone is {numbers.show_gain(turned.contrast.gain)} better ({_inside(ends)})."
+    )
+    yield _say_one_model(advice)
+    yield f"Training alone sends nothing. {_say_cost(method, 'would')}."
+    yield f"{_say_who(advice)}."
+
+
+def _say_undecided(advice: Advice) -> Iterator[str]:
+    method, alone, decision = advice.judged, advice.alone, advice.decision
+    lead, numbers = decision.over_alone, get_numbers(advice)
+    yield f"Your data cannot tell whether to federate: {method.title} and {_name_alone(alone)} are left."
+    if lead.ends is None:
+        yield f"{_say_results(advice, method, alone)}; from so few repeats no range follows."
+    else:
+        yield f"{_say_results(advice, method, alone)}: {method.title} is {numbers.show_range(lead.ends)}."
+    if lead.ends is None:
+        done = len(method.tests.keys() & alone.tests.keys())
+        yield f"A verdict needs {LEAST_SEEDS} repeats, and {done} ended in time: give it more minutes."
+    elif lead.is_within(advice.margin):
+        yield f"They are as good as equal, within {numbers.show_gain(advice.margin)}, which more data will not change."
+    else:
+        yield _say_needs(advice, numbers, lead)
+    cost = _say_cost(method, "would")
+    yield f"Until you know, train alone, which sends nothing. {cost}."
+    yield f"{_say_who(advice)}."
+
+
+def _say_nothing_learned(advice: Advice) -> Iterator[str]:
+    method, numbers = advice.judged, get_numbers(advice)
+    row, lead = advice.find(advice.decision.trivial), advice.decision.over_trivial
+    yield f"Do not use these models: none is clearly better than a fixed answer, {row.title}."
+    local = next((each for each in advice.methods if each.role == ROLE_ALONE), None)
+    beside = f", {numbers.show(local.average())} when each trains alone" if local else ""
+    results = f"{_name_metric(advice)}: {numbers.show(method.average())} with {method.title}{beside}"
+    yield f"{results}, {numbers.show(row.average())} with the fixed answer."
+    yield f"{method.title} is {numbers.show_range(lead.ends)} than the fixed answer, as far as these data can tell."
+    yield _say_needs(advice, numbers, lead)
+    pooled = next((each for each in advice.methods if each.role == POOLED), None)
+    reached = f", where all data in one place reach {numbers.show(pooled.average())}" if pooled else ""
+    yield f"Before you federate, look at your labels and features, or try another model{reached}."
+
+
+def _say_nothing_compared(advice: Advice) -> Iterator[str]:
+    names = ", ".join(each.title for each in advice.methods) or "nothing"
+    yield "Nothing can be advised yet: the time ended before the methods could be compared."
+    yield f"What is missing: {advice.decision.why}."
+    yield f"Run on fresh seeds so far: {names}."
+    yield "The same command goes on where this one ended, if you give it more minutes."
+    yield "Nothing is known yet of who would be worse off."
+
+
+def _say_results(advice: Advice, first: Measured, second: Measured, role: str = "") -> str:
+    """For example "Accuracy on the clients' own test examples: 86.3 % with IFCA, 81.2 % alone"."""
+    numbers = get_numbers(advice)
+    parts = []
+    for each, what in ((first, ""), (second, role)):
+        how = f"with {each.title}{f', {what}' if what else ''}"
+        how = "when each trains alone" if each.role == ROLE_ALONE else how
+        how = f"with {each.title.removeprefix('always ')} always" if each.role == TRIVIAL else how
+        parts.append(f"{numbers.show(each.average())} {how}")
+    return f"{_name_metric(advice)}: {', '.join(parts)}"
+
+
+def _name_metric(advice: Advice) -> str:
+    lower = "" if advice.task.metric.larger_is_better else " (lower is better)"
+    return f"{advice.task.heading} on clients' own test examples{lower}"
+
+
+def _say_lead(advice: Advice, comparison: Comparison) -> str:
+    """For example "5.1 points better (between 2.1 and 8.0)"."""
+    numbers, gain = get_numbers(advice), comparison.contrast.gain
+    return f"{numbers.show_gain(gain)} {_side(gain)} ({_inside(numbers.show_range(comparison.ends))})"
+
+
+def _inside(shown: str) -> str:
+    """A range in brackets after its gain, whose side is known: without that."""
+    return shown if "worse and" in shown else shown.removesuffix(" better").removesuffix(" worse")
+
+
+def _say_beside_fedavg(advice: Advice) -> str:
+    method, decision, numbers = advice.judged, advice.decision, get_numbers(advice)
+    fedavg, winner = advice.find(FEDAVG), advice.find(decision.winner)
+    if fedavg is None:
+        return "FedAvg, the usual method, was not run, so that nothing is said of it."
+    made = decision.comparisons.get(OVER_FEDAVG)
+    if method is fedavg and winner is fedavg:
+        others = [each.title for each in advice.methods if each.is_federated and each is not fedavg]
+        what = f"{_join(others)} did" if others else "it is the simplest one, and no other was run: nothing did"
+        return f"FedAvg trains one model for all; {what} no better where methods are chosen."
+    if method is fedavg and made.is_worse:
+        return f"{winner.title} did best on validation examples, but FedAvg is better on test examples."
+    if method is fedavg:
+        return (
+            f"{winner.title} cannot be told apart from FedAvg: it is {numbers.show_range(made.ends)}. "
+            "So take the simpler one."
+        )
+    over = decision.over_fedavg
+    if over and over.is_better:
+        several = "" if method.role == SHARED else ": one model for all is not enough"
+        shown = numbers.show_range(over.ends)
+        return f"It is {shown} than FedAvg ({numbers.show(fedavg.average())}){several}."
+    return (
+        f"It cannot be told apart from FedAvg ({numbers.show(fedavg.average())}), "
+        "but FedAvg is not clearly better than training alone."
+    )
+
+
+def _say_one_model(advice: Advice) -> str:
+    numbers, parts = get_numbers(advice), []
+    for name, what in ((FEDAVG, "FedAvg, one model for all,"), (POOLED, "a model of all data in one place")):
+        found = advice.find(name)
+        if found is not None and found is not advice.judged:
+            parts.append(f"{what} reaches {numbers.show(found.average())}")
+    text = " and ".join(parts) or "other federated methods did no better where methods are chosen"
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _say_cost(method: Measured, would: str = "") -> str:
+    cost, parts = method.cost, []
+    verb = "would cost" if would else "costs"
+    if cost.bytes is not None:
+        parts.append(f"{show_bytes(cost.bytes)} of traffic a client")
+    if cost.seconds is not None:
+        tuning = f" with {show_seconds(cost.fine_tuning_s)} of fine-tuning" if cost.fine_tuning_s else ""
+        parts.append(f"{show_seconds(cost.seconds)} of device time{tuning}")
+    spent = " and ".join(parts) or "an unknown amount"
+    return f"{method.title} {verb} {spent}, in {count(round(cost.rounds), 'round')}"
+
+
+def _say_who(advice: Advice) -> str:
+    """For whom it is worse, how the worst tenth does, and what new clients get."""
+    method, alone, numbers = advice.judged, advice.alone, get_numbers(advice)
+    number = len(advice.decision.over_alone.contrast.by_client)
+    losers = advice.worse_off
+    names = f" ({_list_names(losers)})" if losers and method.is_natural else ""
+    whom = f"{len(losers):,} of {count(number, 'client')}{names}" if losers else f"none of {count(number, 'client')}"
+    text = f"{method.title} was worse than {_name_alone(alone)} for {whom}"
+    worst = [numbers.show(each.average_worst_tenth(advice.task)) for each in (method, alone)]
+    text += f"; the worst tenth has {worst[0]}, alone {worst[1]}"
+    if method.new and (reached := average_results(method.new)) is not None:
+        new = max(len(each) for each in method.new.values())
+        text += f", and {count(new, 'new client')} {'has' if new == 1 else 'have'} {numbers.show(reached)}"
+    return text
+
+
+def _list_names(names: Sequence[str]) -> str:
+    shown = [show_cell(name) for name in names[:MOST_NAMES]]
+    return f"{', '.join(shown)} and {len(names) - MOST_NAMES:,} more" if names[MOST_NAMES:] else _join(shown)
+
+
+def _join(words: Sequence[str]) -> str:
+    """ "a", "a and b", "a, b and c"."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def _name_alone(alone: Measured) -> str:
+    return "training alone" if alone.role == ROLE_ALONE else f"{alone.title.removeprefix('always ')} always"
+
+
+def _say_needs(advice: Advice, numbers: Numbers, comparison: Comparison) -> str:
+    gain = max(abs(comparison.contrast.gain or 0.0), advice.margin)
+    sizes = list(advice.judged.sizes.values())
+    needed = say_need(list(advice.needs), compute_mean(sizes) if sizes else None)
+    if not needed:
+        return "More data of the same kind would be needed to tell; how much, these runs do not show."
+    return f"To tell a difference of {numbers.show_gain(gain)} would {needed}."
