@@ -148,10 +148,10 @@ ROLES = {
 
 
 class Chosen(NamedTuple):
-    """What is tried, the most telling first, and (title, reason) of what is not."""
+    """What is tried, the most telling first, and what is not, each with the reason."""
 
     methods: tuple[Method, ...]
-    left_out: tuple[tuple[str, str], ...]
+    left_out: tuple[tuple[Method, str], ...]
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -181,10 +181,11 @@ def choose_methods(facts: Facts, names: Sequence[str] = (), has_pooled: bool = T
         reason = candidate.find_obstacle(facts)
         if candidate.name == POOL and not has_pooled:
             reason = "--no_pooled"
+        method = Method(candidate.name, _get_title(candidate), candidate.algo, role=candidate.role, cost=candidate.cost)
         if reason:
-            left_out.append((_get_title(candidate), reason))
+            left_out.append((method, reason))
         else:
-            methods.append(_build_method(candidate, facts))
+            methods.append(_complete(method, candidate, facts))
     return Chosen(tuple(methods), tuple(left_out))
 
 
@@ -205,7 +206,8 @@ def _get_title(candidate: _Candidate) -> str:
     return candidate.title or find_algorithm(candidate.algo).title
 
 
-def _build_method(candidate: _Candidate, facts: Facts) -> Method:
+def _complete(method: Method, candidate: _Candidate, facts: Facts) -> Method:
+    """The method with the flags of its runs, and with what its trials vary."""
     row = find_algorithm(candidate.algo)
     fixed = candidate.fix(facts)
     if facts.config.device_profiles and "speed" in row.names:
@@ -214,10 +216,10 @@ def _build_method(candidate: _Candidate, facts: Facts) -> Method:
         fixed = (*fixed, f"--cohort_size={ASKED}")
     searched = {**row.searched, **candidate.further}
     space = parse_search(";".join(f"{name}={values}" for name, values in searched.items())) if searched else {}
-    return Method(candidate.name, _get_title(candidate), candidate.algo, fixed, space, candidate.role, candidate.cost)
+    return method._replace(fixed=fixed, space=space)
 
 
 def describe_choice(chosen: Chosen) -> list[str]:
     """What is tried, and what is not and why, in lines for the terminal."""
     lines = [f"methods  {', '.join(method.title for method in chosen.methods)}"]
-    return [*lines, *(f"without  {title}: {reason}" for title, reason in chosen.left_out)]
+    return [*lines, *(f"without  {method.title}: {reason}" for method, reason in chosen.left_out)]
