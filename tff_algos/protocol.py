@@ -72,6 +72,7 @@ class FederatedProcess(abc.ABC):
       fine_tuning_start: where fine-tuning at the end begins, "trained" or "initial"; "" without fine-tuning. Only then
         `personalize_from` is there.
       takes_new_clients: whether `personalize` has weights for clients that take no part in training.
+      shares_models: whether clients use models of `get_models` together; if not, each has one there under its own name.
       curve: numbers of steps after which the driver measures fine-tuned models when the run ends.
       map_models: a method (state, function) -> the state with `function` applied to the models in training (not the
         teachers). The function takes and returns `Weights`, of one model or of several stacked along a first axis. None
@@ -88,6 +89,7 @@ class FederatedProcess(abc.ABC):
     fine_tuning_start: str = ""
     curve: tuple[int, ...] = ()
     takes_new_clients: bool = False
+    shares_models: bool = True
     map_models: Callable[[State, Callable[[Weights], Weights]], State] | None = None
     list_work: Callable[[State, State], Sequence[ClientWork]] | None = None
     ask: "Callable[[Any], FederatedProcess] | None" = None

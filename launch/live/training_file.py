@@ -172,6 +172,7 @@ _RULES = (
     # Of fine-tuning, which is the last task of each client.
     _must_be("rule", SAME, "the resources that the other rules go by are simulated"),
     _must_be("start", TRAINED, "clients fine-tune the model that they have trained"),
+    _must_be("final_steps", 0, "take --algo=fine_tuning, whose clients fine-tune as their last task"),
     _must_be("curve", "", "clients measure once before they fine-tune, and once after it"),
 )
 

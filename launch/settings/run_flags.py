@@ -15,6 +15,7 @@ from models.model_names import (
     is_own_model,
 )
 from tff_algos.settings.config_fields import SMOKE_CLIENTS, Needs, needs_value, setting
+from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
 
 SMOKE_ROUNDS = 2
@@ -65,6 +66,19 @@ class RoundFlags:
     )
     most_virtual_s: float = setting(
         0.0, "Stop before the round with which the virtual time would pass so many seconds; 0 means never.", minimum=0
+    )
+    final_steps: int = setting(
+        0,
+        "Steps that each client takes on its own data at the end, from its shared model; 0: none.",
+        minimum=0,
+        smoke=1,
+        needs=Needs("replay", lambda value: not value, "no --replay, which repeats what a live run did"),
+    )
+    final_learning_rate: float = setting(
+        FineTuningConfig.learning_rate,
+        "Rate of these steps, plain SGD on mini-batches of --batch_size.",
+        above=0,
+        needs=Needs("final_steps", bool, "steps, such as --{flag}=50"),
     )
 
 

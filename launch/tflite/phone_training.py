@@ -40,6 +40,8 @@ def find_phone_training(run: FinishedRun, export: ModelExport) -> PhoneTraining:
         # By its resources, a client has a rate of its own, of which the setting is the largest.
         rate = None if settings.fine_tuning.rule == RESOURCES else settings.fine_tuning.learning_rate
         return PhoneTraining(learning_rate=rate, not_in_file=not_in_file)
+    if is_personal and run.config.final_steps:
+        return PhoneTraining(learning_rate=run.config.final_learning_rate, not_in_file=not_in_file)
     if hasattr(settings, "inner_learning_rate"):  # AMFL-P
         return PhoneTraining(learning_rate=settings.inner_learning_rate, not_in_file=not_in_file)
     training = find_local_training(run, export)
@@ -66,7 +68,7 @@ def find_local_training(run: FinishedRun, export: ModelExport) -> LocalTrainingC
 def _list_left_out(config: RunConfig, export: ModelExport) -> Iterator[str]:
     """What the algorithm's clients do beside steps of their optimizer."""
     row, settings = find_algorithm(config.algo), config.algorithm
-    if export.is_personal and hasattr(settings, "fine_tuning"):
+    if export.is_personal and (config.final_steps or hasattr(settings, "fine_tuning")):
         return  # plain steps
     if row.name in ("fedsikd", "random_cluster") and settings.trains_teacher and not export.is_teacher:
         yield f"the teacher's part of the loss (label_weight={settings.label_weight:g}): it trains on labels alone"

@@ -208,6 +208,7 @@ class Conformance:
         for name, kind in {
             columns.IS_PERSONAL: bool,
             "takes_new_clients": bool,
+            "shares_models": bool,
             "fine_tuning_start": str,
             "curve": tuple,
         }.items():

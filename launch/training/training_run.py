@@ -55,6 +55,7 @@ from launch.training.run_runtime import open_run_runtime, settle_compilation, se
 from launch.training.tracking import Tracking, open_tracking
 from tff_algos.protocol import FederatedProcess, State
 from tff_algos.settings.config_fields import ConfigError, is_own
+from tff_algos.settings.fine_tuning import FineTuningConfig
 
 if TYPE_CHECKING:
     from models.model_spec import ModelSpec
@@ -356,5 +357,15 @@ def _build_process_of(config: RunConfig, spec: "ModelSpec", data: FederatedData)
     algorithm = find_algorithm(config.algo)
     build, data = algorithm.load_builder(), flip_attackers_labels(config, data)
     if config.algo in ALGORITHMS:
-        return build(spec, data, config.algorithm, config.seed)
-    return build_own_process(f"--algo={config.algo}", build, spec, data, config.algorithm, config.seed)
+        process = build(spec, data, config.algorithm, config.seed)
+    else:
+        process = build_own_process(f"--algo={config.algo}", build, spec, data, config.algorithm, config.seed)
+    if not config.final_steps:
+        return process
+    if process.is_personal or not process.shares_models:
+        reason = "have models of their own already" if process.is_personal else "share no model"
+        raise ConfigError("final_steps", config.final_steps, f"0 with --algo={config.algo}, whose clients {reason}")
+    from tff_algos.rounds.fine_tuned import add_final_steps
+
+    settings = FineTuningConfig(config.final_steps, config.final_learning_rate, config.batch_size)
+    return add_final_steps(process, spec, data, settings, config.seed)

@@ -171,7 +171,7 @@ class FedProtoProcess(SynchronousProcess):
     phases: tuple[TrainingPhase, ...]
     num_classes: int
 
-    takes_new_clients = False
+    takes_new_clients = shares_models = False
 
     def initialize(self):
         shape = self.num_classes, self.heads[0].width

@@ -83,6 +83,8 @@ class LocalOnlyProcess(FederatedProcess):
     initial_weights: Weights
     run_round: Callable
 
+    shares_models = False
+
     @property
     def everyone(self) -> np.ndarray:
         return np.arange(len(self.clients.clients))

@@ -1,6 +1,7 @@
-"""Fine-tuning at the end, around any process with one shared model: each client trains that on its own examples."""
+"""Fine-tuning at the end, around any process: each client trains its shared model on its own examples."""
 
 import dataclasses
+import itertools
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -15,17 +16,18 @@ from tff_algos.rounds.asked_rounds import find_obstacle
 from tff_algos.rounds.forwarding import ForwardingProcess
 from tff_algos.settings.fine_tuning import INITIAL, SAME, FineTuningConfig
 from tff_algos.simulation.resources import FineTuningPlan, draw_devices, plan_fine_tuning
+from tff_algos.weights import initialize_weights
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FineTunedProcess(ForwardingProcess):
-    """An algorithm whose clients personalise its shared model at the end; the state is that of the algorithm.
+    """An algorithm whose clients personalise its shared models at the end; the state is that of the algorithm.
 
     Attributes:
       process: the algorithm.
       clients: the federation.
       config: steps, rate, rule and start.
-      initial_weights: the shared model before the first round.
+      initial_weights: the shared model before the first round, to compare its training with; None: with nothing.
       fine_tune: makes the personal models.
       compute_resources: (state) -> R_i of every device, new ones last; read by a rule of fine-tuning alone.
     """
@@ -33,14 +35,13 @@ class FineTunedProcess(ForwardingProcess):
     process: FederatedProcess
     clients: FederatedData
     config: FineTuningConfig
-    initial_weights: Weights
+    initial_weights: Weights | None
     fine_tune: FineTune
     compute_resources: Callable[[State], np.ndarray]
 
     is_personal = True
-    takes_new_clients = True
 
-    fine_tuning_start = property(operator.attrgetter("config.start"))
+    fine_tuning_start = property(lambda self: "" if self.initial_weights is None else self.config.start)
     curve = property(operator.attrgetter("config.curve"))
     map_models = property(operator.attrgetter("process.map_models"))
     list_work = property(operator.attrgetter("process.list_work"))
@@ -68,9 +69,16 @@ class FineTunedProcess(ForwardingProcess):
     def personalize_from(
         self, state: State, clients: Sequence[ClientFiles], start: str, most_steps: int | None = None
     ) -> Iterator[tuple[ClientFiles, Weights]]:
-        # As clients have the model, compressed or not: that is what they fine-tune.
-        weights = self.initial_weights if start == INITIAL else self.process.get_models(state)["global"]
-        return self.fine_tune(weights, clients, self.plan(state), most_steps)
+        plan = self.plan(state)
+        if start == INITIAL:
+            assert self.initial_weights is not None, "only of algorithms with a `fine_tuning_start`"
+            yield from self.fine_tune(self.initial_weights, clients, plan, most_steps)
+            return
+        # As clients have the models, compressed or not: that is what they fine-tune.
+        models, names = self.process.get_models(state), self.process.client_model(state)
+        # One call for neighbours with the same model, which an evaluation puts side by side.
+        for name, users in itertools.groupby(clients, lambda client: names[client.index]):
+            yield from self.fine_tune(models[name], list(users), plan, most_steps)
 
     def client_columns(self, state: State) -> dict[str, list]:
         columns = self.process.client_columns(state)
@@ -99,9 +107,26 @@ def add_fine_tuning(
     if not config.steps:
         return process
     clients, seed, weights = process.clients, process.seed, process.initial_weights
-
-    def draw(state: State) -> np.ndarray:
-        return draw_devices(len(clients.everyone), seed, known=clients.profiles.resources)[0]
-
     fine_tune = build_fine_tuning(model_spec, config, weights, seed)
-    return FineTunedProcess(process, clients, config, weights, fine_tune, compute_resources or draw)
+    compute_resources = compute_resources or _build_draw(clients, seed)
+    return FineTunedProcess(process, clients, config, weights, fine_tune, compute_resources)
+
+
+def add_final_steps(
+    process: FederatedProcess, model_spec: ModelSpec, clients: FederatedData, config: FineTuningConfig, seed: int
+) -> FederatedProcess:
+    """Any process, with fine-tuning of each client's shared model at its end; what training is worth is not measured.
+
+    Args:
+      process: the algorithm; its clients share models, and have none of their own yet.
+      model_spec: that of all its models.
+      clients: the federation.
+      config: settings, those of training from its end.
+      seed: the run's.
+    """
+    fine_tune = build_fine_tuning(model_spec, config, initialize_weights(model_spec, seed), seed)
+    return FineTunedProcess(process, clients, config, None, fine_tune, _build_draw(clients, seed))
+
+
+def _build_draw(clients: FederatedData, seed: int) -> Callable[[State], np.ndarray]:
+    return lambda state: draw_devices(len(clients.everyone), seed, known=clients.profiles.resources)[0]

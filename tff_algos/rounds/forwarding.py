@@ -53,6 +53,7 @@ class ForwardingProcess(FederatedProcess):
     fine_tuning_start = property(operator.attrgetter("process.fine_tuning_start"))
     curve = property(operator.attrgetter("process.curve"))
     takes_new_clients = property(operator.attrgetter("process.takes_new_clients"))
+    shares_models = property(operator.attrgetter("process.shares_models"))
     # Not passed on: what is around a process would be left out, since the process inside would be asked alone.
     ask = None
 

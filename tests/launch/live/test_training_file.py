@@ -90,6 +90,7 @@ def test_all_algorithms_that_can_be_asked_run_with_their_defaults():
         ({"most_bytes": 1e6}, "most_bytes=1000000.0: expected 0 in"),
         ({"most_virtual_s": 5.0}, "most_virtual_s=5.0: expected 0 in"),
         ({"new_clients": 1}, "new_clients=1: expected 0 in"),
+        ({"final_steps": 5}, "final_steps=5: expected 0 in a live run: take --algo=fine_tuning, whose clients "),
         ({"runtime": "tff"}, "runtime=tff: expected in_process in"),
         ({"algo": "buffered", "speed": "persistent"}, "speed=persistent: expected redrawn in"),
         ({"algo": "buffered", "dropout": 0.1}, "dropout=0.1: expected 0 in"),

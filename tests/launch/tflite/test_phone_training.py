@@ -180,6 +180,12 @@ def test_the_step_is_that_of_the_run():
         ({"algo": "fine_tuning", "local_optimizer": "sgd", "local_momentum": 0.5}, ("sgd", 0.5, 0, 0, 0.003), []),
         ({"algo": "fine_tuning", "is_personal": True}, ("sgd", 0, 0, 0, 0.025), []),
         ({"algo": "fine_tuning", "rule": "resources", "is_personal": True}, ("sgd", 0, 0, 0, None), []),
+        ({"algo": "scaffold", "final_steps": 9, "is_personal": True}, ("sgd", 0, 0, 0, 0.05), []),
+        (
+            {"algo": "scaffold", "final_steps": 9, "learning_rate": 0.2},
+            ("sgd", 0, 0, 0, 0.2),
+            ["SCAFFOLD's correction of every gradient"],
+        ),
         ({"algo": "fed_async"}, ("sgd", 0, 0, 0.005, 0.1), []),
         ({"algo": "fedavg", "augment": "crop_flip"}, ("adam", 0, 0, 0, 0.003), ["augmentation (augment=crop_flip)"]),
         (

@@ -13,6 +13,7 @@ from tff_algos.amfl_p.process import build_amfl_p_process
 from tff_algos.client.fine_tuning import build_fine_tuning, summarize_plan
 from tff_algos.fed_avg.config import FineTunedConfig
 from tff_algos.fed_avg.process import build_fine_tuned_process
+from tff_algos.rounds.fine_tuned import add_final_steps
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -133,6 +134,35 @@ def test_new_clients_are_personalised_without_having_taken_part(tff_runtime, mak
     assert len(process.client_columns(state)["resource"]) == 3
     others = build_amfl_p_process(linear_spec, dataclasses.replace(data, clients=data.clients[:2]), config, seed=1)
     assert_equal([state.model], [others.next(others.initialize()).state.model])
+
+
+def test_two_models_and_two_steps_by_hand(build_algorithm, make_scalar_federation, scalar_spec):
+    """Clients 0 and 2 choose the weight 1, client 1 chooses -1; each then steps down its own loss from there."""
+    clients, rate = [(1, 1, 2), (1, 0, 4), (2, 1, 6)], 0.5
+    data = make_scalar_federation(clients)
+    ifca = build_algorithm("ifca", data, spec=scalar_spec, num_models=2)
+    process = add_final_steps(ifca, scalar_spec, data, FineTuningConfig(2, rate, batch_size=8), seed=2)
+    state = process.initialize()._replace(models=(np.array([[[1.0]], [[-1.0]]], np.float32),))
+    assert process.client_model(state) == ["model_0", "model_1", "model_0"]
+    expected = []
+    for (x, y, _), weight in zip(clients, (1.0, -1.0, 1.0), strict=True):
+        for _ in range(2):
+            weight -= rate * (1 / (1 + np.exp(-weight * x)) - y) * x
+        expected.append(weight)
+    personal = [weights[0].item() for weights in list_personal(process.personalize(state, data.clients))]
+    assert personal == pytest.approx(expected, rel=1e-6)
+    # The order is that of the question, which need not put the users of a model side by side.
+    order = [data.clients[index] for index in (2, 0, 1)]
+    assert [client.index for client, _ in process.personalize(state, order)] == [2, 0, 1]
+    # Batches of 2, 4 and 6 examples, two steps each: 24 in all; at 100, 200 and 300 a second 0.04 s for each client.
+    assert process.summarize(state) == {
+        "cluster_sizes": [2, 1],
+        "energy_of_fine_tuning_examples": 24,
+        "mean_fine_tuning_steps": 2,
+        "fine_tuning_virtual_s": pytest.approx(0.04),
+    }
+    assert (process.is_personal, process.fine_tuning_start, process.takes_new_clients) == (True, "", True)
+    assert process.client_columns(state) == {"cluster": [0, 1, 0]}
 
 
 def test_what_fine_tuning_costs_by_hand():

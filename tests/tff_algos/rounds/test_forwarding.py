@@ -17,7 +17,8 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 
 PUBLIC = [name for name in dir(FederatedProcess) if not name.startswith("_")]
 OF_MODELS = ("map_models", "list_work")  # of the algorithm, which nothing asks a metered process for
-FACTS = ("is_personal", "fine_tuning_start", "curve", "takes_new_clients")  # attributes, the same in every round
+# Attributes, the same in every round.
+FACTS = ("is_personal", "fine_tuning_start", "curve", "takes_new_clients", "shares_models")
 OF_FILES = ("keep_in", "forget")  # methods that both processes are told, and that have no state
 METHODS = [name for name in PUBLIC if name not in ("initialize", "next", "ask", *FACTS, *OF_FILES, *OF_MODELS)]
 # The state of a recorder is its one model: a tuple of one number. "Quantized" models are a hundred larger.
