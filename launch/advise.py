@@ -9,20 +9,24 @@ Exit codes: 0 there is advice, 1 it failed, 2 the request was wrong, 130 stopped
 SIGHUP.
 """
 
+import pathlib
 import shlex
 import time
 from collections.abc import Sequence
 
-from launch.advice.candidates import ALWAYS, choose_methods, describe_choice
+from launch.advice.candidates import ALWAYS, Chosen, choose_methods, describe_choice, name_as_chosen
 from launch.advice.inspection import describe_facts, look_at
-from launch.advice.request import COMMON, PROGRAM, USAGE, Flags, parse_request
+from launch.advice.request import COMMON, PROGRAM, USAGE, Flags, Request, parse_request
 from launch.command_line import run_command
 from launch.console.progress import say
 from launch.console.stop_signals import as_stop_after_signal, get_stop_code, leave
-from launch.contests.contest import run_contest
+from launch.contests.contest import Entered, Outcome, run_contest
 from launch.contests.problem import Problem
 from launch.runs.errors import RunStopped
 from launch.runs.run_folder import name_data
+
+PAGE, JSON = "advice.html", "advice.json"
+INDENT = " " * len("advice   ")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,24 +42,57 @@ def _run(arguments: Sequence[str]) -> None:
     for line in (*describe_facts(facts), *describe_choice(chosen)):
         say(line)
     if request.is_plan_alone:
+        say("plan     without --plan_only a short run of FedAvg shows how many rounds and trials the minutes allow")
         return
     problem = Problem(name_data(facts.config), tuple(f"--{name}={value}" for name, value in flags.items()), facts.task)
     try:
         with as_stop_after_signal():
-            outcome = run_contest(
-                problem,
-                chosen.methods,
-                request.runs_dir / problem.name,
-                seconds=request.seconds,
-                jobs=request.jobs,
-                always=[method.name for method in chosen.methods if method.name in ALWAYS],
-                rounds=request.rounds,
-                spent_s=time.monotonic() - start_s,
-            )
+            outcome = _contest(request, problem, chosen, time.monotonic() - start_s)
     except KeyboardInterrupt as error:
         again = f"stopped; go on with: {PROGRAM} {shlex.join(arguments)}"
         raise RunStopped(again, get_stop_code(error)) from None
-    print(outcome)
+    _advise(outcome, request.runs_dir / problem.name)
+
+
+def _contest(request: Request, problem: Problem, chosen: Chosen, spent_s: float) -> Outcome:
+    """The contest, with the methods that were not to enter it among those that did not."""
+    # Here, since a request that is wrong has no need of it.
+    from launch.advice.verdict import build_chooser
+
+    outcome = run_contest(
+        problem,
+        chosen.methods,
+        request.runs_dir / problem.name,
+        seconds=request.seconds,
+        jobs=request.jobs,
+        always=[method.name for method in chosen.methods if method.name in ALWAYS],
+        rounds=request.rounds,
+        choose_more=build_chooser(),
+        spent_s=spent_s,
+    )
+    entered = (each._replace(method=name_as_chosen(each.method, each.chosen)) for each in outcome.entered)
+    left_out = (Entered(method, why_out=reason) for method, reason in chosen.left_out)
+    return outcome._replace(entered=(*entered, *left_out))
+
+
+def _advise(outcome: Outcome, folder: pathlib.Path) -> None:
+    """Judges, and writes and says what follows."""
+    from launch.advice.commands import list_commands
+    from launch.advice.page import write_page
+    from launch.advice.sentences import say_advice
+    from launch.advice.verdict import judge
+
+    advice = judge(outcome)
+    write_page(advice, folder / PAGE)
+    _say("advice", say_advice(advice))
+    _say("page", [str(folder / PAGE)])
+    _say("next", [f"{what}:\n{INDENT}  {command}" for what, command in list_commands(advice)])
+
+
+def _say(name: str, lines: Sequence[str]) -> None:
+    """Prints lines below each other, the name before the first."""
+    for number, line in enumerate(lines):
+        say(f"{'' if number else name:{len(INDENT)}}{line}")
 
 
 if __name__ == "__main__":

@@ -13,10 +13,10 @@ from launch.settings.algorithms import ALGORITHMS
 from launch.settings.errors import FlagError
 from launch.settings.run_config import find_algorithm
 from launch.settings.suggestions import suggest_value
-from launch.sweeps.tuning.search_space import parse_search
+from launch.sweeps.tuning.search_space import Settings, parse_search
 from tff_algos.settings.config_fields import is_own
 
-LOCAL, FEDAVG, POOL = "local_only", "fedavg", "pooled"
+LOCAL, FEDAVG, TUNED, POOL = "local_only", "fedavg", "fedavg_fine_tuned", "pooled"
 ALWAYS = (LOCAL, FEDAVG, POOL)  # the advice compares with these
 FINAL_STEPS, FINAL_RATE = "final_steps", "final_learning_rate"
 STEPS, MAYBE_STEPS, RATES = "50", "0|50", "log(0.005,0.2)"
@@ -115,27 +115,27 @@ class _Candidate:
     fix: Callable[[Facts], tuple[str, ...]] = _fix_nothing
 
 
-_TUNED = {FINAL_STEPS: MAYBE_STEPS}
+_MAY_TUNE = {FINAL_STEPS: MAYBE_STEPS}
 # In the order in which a short time leaves them out, from the end.
 CANDIDATES = (
     _Candidate(LOCAL, "local_only", ALONE, "Each client alone", 0.8),
     _Candidate(FEDAVG, "fedavg"),
     _Candidate(POOL, "pooled", POOLED, "All data in one place", 0.8),
     _Candidate(
-        "fedavg_fine_tuned",
+        TUNED,
         "fedavg",
         PERSONAL,
         "FedAvg + fine-tuning",
         1.1,
         {FINAL_STEPS: STEPS, FINAL_RATE: RATES},
     ),
-    _Candidate("ifca", "ifca", GROUPS, "", 1.5, _TUNED, _find_no_groups),
-    _Candidate("fedadam", "fedadam", SHARED, "", 1.0, _TUNED),
+    _Candidate("ifca", "ifca", GROUPS, "", 1.5, _MAY_TUNE, _find_no_groups),
+    _Candidate("fedadam", "fedadam", SHARED, "", 1.0, _MAY_TUNE),
     _Candidate("partial", "partial", PERSONAL, "FedPer or FedRep", 1.3, {}, _obstruct_partial),
     _Candidate("ditto", "ditto", PERSONAL, "", 2.0),
-    _Candidate("cfl", "cfl", GROUPS, "", 1.2, _TUNED, _obstruct_asking_all),
-    _Candidate("fedsikd", "fedsikd", GROUPS, "", 4.0, _TUNED, _obstruct_fedsikd),
-    _Candidate("fedcd", "fedcd", GROUPS, "", 3.0, _TUNED, _obstruct_fedcd, _ask_all),
+    _Candidate("cfl", "cfl", GROUPS, "", 1.2, _MAY_TUNE, _obstruct_asking_all),
+    _Candidate("fedsikd", "fedsikd", GROUPS, "", 4.0, _MAY_TUNE, _obstruct_fedsikd),
+    _Candidate("fedcd", "fedcd", GROUPS, "", 3.0, _MAY_TUNE, _obstruct_fedcd, _ask_all),
     _Candidate("amfl_p", "amfl_p", PERSONAL, "", 2.0, {}, _obstruct_amfl, _fix_amfl),
     _Candidate("async_periodic", "async_periodic", SHARED, "", 1.5, {}, _obstruct_asynchronous, _fix_asynchronous),
 )
@@ -217,6 +217,16 @@ def _complete(method: Method, candidate: _Candidate, facts: Facts) -> Method:
     searched = {**row.searched, **candidate.further}
     space = parse_search(";".join(f"{name}={values}" for name, values in searched.items())) if searched else {}
     return method._replace(fixed=fixed, space=space)
+
+
+def name_as_chosen(method: Method, chosen: Settings | None) -> Method:
+    """The method as its trials have chosen it: with steps at the end, clients have models of their own."""
+    is_tuned = method.name != TUNED and (chosen or {}).get(FINAL_STEPS, "0") != "0"
+    if not is_tuned:
+        return method
+    return method._replace(
+        title=f"{method.title} + fine-tuning", role=PERSONAL if method.role == SHARED else method.role
+    )
 
 
 def describe_choice(chosen: Chosen) -> list[str]:

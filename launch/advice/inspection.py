@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from datasets.catalog import find_dataset
 from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
 from datasets.federated_data import FederatedData
@@ -86,7 +87,10 @@ def look_at(given: Mapping[str, Any]) -> tuple[dict[str, Any], Facts]:
       DatasetError: the data cannot be read, or nothing can be said of methods on them.
     """
     flags, notes = _solve_problems(given)
-    config = make_config(flags)
+    config, row = make_config(flags), find_dataset(make_config(flags).dataset)
+    # Of data that say whose an example is, and that papers divide otherwise.
+    if row.clients and not row.partition and "partition" not in given:
+        config = make_config({**flags, "partition": NATURAL})
     # Each algorithm has defaults of its own for these.
     for name in ("dataset", "partition", "batch_size"):
         flags[name] = getattr(config, name)
@@ -198,8 +202,8 @@ def describe_facts(facts: Facts) -> list[str]:
     labels = f", {facts.num_classes:,} classes" if facts.num_classes else ""
     judged = f"judged by the clients' own {facts.task.title}"
     lines = [f"data     {name_data(config)}: {facts.task.kind.title}{labels}, {judged}"]
-    sizes = f"{fewest:,} to {most:,} examples each to train on, {median:,.0f} in the middle"
-    lines.append(f"clients  {facts.num_clients:,}, {sizes}")
+    sizes = f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}, in the middle {median:,.0f}"
+    lines.append(f"clients  {facts.num_clients:,}, examples of each to train on: {sizes}")
     if config.partition not in ARCHETYPE_PARTITIONS:
         shares = f"{config.validation_fraction:.0%} to choose by, {config.test_fraction:.0%} to test on"
         lines.append(f"splits   of each client's examples {shares}, where the data do not say it")

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from launch.advice.candidates import CANDIDATES, choose_methods, describe_choice
+from launch.advice.candidates import CANDIDATES, choose_methods, describe_choice, name_as_chosen
 from launch.advice.inspection import Facts
 from launch.contests.methods import GROUPS, PERSONAL, SHARED
 from launch.runs.task_columns import find_task_columns
@@ -101,6 +101,18 @@ def test_fine_tuning_at_the_end_is_offered_to_whatever_shares_models():
     assert spaces["ifca"]["final_steps"] == ("0", "50")
     assert spaces["fedavg_fine_tuned"]["final_steps"] == ("50",)
     assert isinstance(spaces["fedavg_fine_tuned"]["final_learning_rate"], Range)
+
+
+def test_a_method_is_called_as_its_trials_have_chosen_it():
+    methods = {method.name: method for method in choose_methods(FACTS).methods}
+    steps = {"final_steps": "50", "learning_rate": "0.1"}
+    named = {name: name_as_chosen(methods[name], steps) for name in methods}
+    assert (named["fedadam"].title, named["fedadam"].role) == ("FedAdam + fine-tuning", PERSONAL)
+    # Whether it has made groups is still to be asked.
+    assert (named["ifca"].title, named["ifca"].role) == ("IFCA + fine-tuning", GROUPS)
+    assert named["fedavg_fine_tuned"].title == "FedAvg + fine-tuning"
+    for chosen in (None, {}, {"final_steps": "0"}):
+        assert all(name_as_chosen(method, chosen) == method for method in methods.values())
 
 
 def test_clients_that_are_too_many_are_asked_in_turns():

@@ -45,7 +45,7 @@ def test_a_table_of_few_clients(write_table):
     assert facts.num_classes == 2 and facts.have_own_clients and not facts.notes
     assert describe_facts(facts) == [
         "data     mine: classification, 2 classes, judged by the clients' own accuracy",
-        "clients  3, 12 to 12 examples each to train on, 12 in the middle",
+        "clients  3, examples of each to train on: 12",
         "splits   of each client's examples 15% to choose by, 25% to test on, where the data do not say it",
     ]
     parse_config(["--algo=fedcd", "--milestones=2", *(f"--{name}={value}" for name, value in flags.items())])
