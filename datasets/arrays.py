@@ -29,6 +29,18 @@ class TrainWeights(NamedTuple):
     values: np.ndarray
 
 
+class TrainBlocks(NamedTuple):
+    """Which train examples belong together, as windows of one recording that overlap do.
+
+    Attributes:
+      values: the block of each: integers, shape (examples,). In a block, examples are in the order of the recording.
+      overlap: how many examples after one still share something with it; so many are left out where a block is cut.
+    """
+
+    values: np.ndarray
+    overlap: int
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class ArrayDataset:
     """A whole data set in memory, pooled over clients. Made by `make_array_dataset`.
@@ -53,6 +65,8 @@ class ArrayDataset:
       notes: what may have been meant otherwise, a line each.
       filled: how many values were missing and are filled in, by column of a table.
       weights: how much the train examples count in training; None: all alike.
+      blocks: which train examples stay together when natural clients' splits are drawn; None: each stands alone.
+        Not with `is_ordered_by_time`.
 
     Raises:
       DatasetError: arrays or labels are not as the format says, a value is not finite, a part is empty, or a name
@@ -76,6 +90,7 @@ class ArrayDataset:
     notes: tuple[str, ...] = ()
     filled: Mapping[str, int] = dataclasses.field(default_factory=dict)
     weights: TrainWeights | None = None
+    blocks: TrainBlocks | None = None
 
     def __post_init__(self):
         check_names("name", "data set", [self.name])
@@ -89,6 +104,7 @@ class ArrayDataset:
         _check_part(self, "test", self.test_x, self.test_y)
         _check_clients(self)
         _check_weights(self)
+        _check_blocks(self)
 
 
 def _check_part(dataset: ArrayDataset, part: str, x: np.ndarray, y: np.ndarray) -> None:
@@ -145,6 +161,19 @@ def _check_weights(dataset: ArrayDataset) -> None:
         )
 
 
+def _check_blocks(dataset: ArrayDataset) -> None:
+    if dataset.blocks is None:
+        return
+    values, overlap = dataset.blocks
+    if values.dtype.kind not in "iu" or values.shape != dataset.train_y.shape[:1] or overlap < 0:
+        raise DatasetError(
+            f"{dataset.name}: blocks are {values.dtype} {values.shape} with overlap={overlap}, expected an integer for "
+            f"each train example, and an overlap of at least 0"
+        )
+    if dataset.is_ordered_by_time:
+        raise DatasetError(f"{dataset.name}: blocks are drawn, expected none of examples in order of time")
+
+
 def make_array_dataset(
     name: str,
     train: tuple[np.ndarray, np.ndarray],
@@ -159,6 +188,7 @@ def make_array_dataset(
     notes: tuple[str, ...] = (),
     filled: Mapping[str, int] = MappingProxyType({}),
     weights: TrainWeights | None = None,
+    blocks: TrainBlocks | None = None,
 ) -> ArrayDataset:
     """An `ArrayDataset` from (x, y) of both parts; labels become what the task stores, classes int32.
 
@@ -179,6 +209,7 @@ def make_array_dataset(
       notes: see `ArrayDataset`.
       filled: see `ArrayDataset`.
       weights: see `ArrayDataset`; part of the digest if there are any.
+      blocks: likewise.
 
     Raises:
       DatasetError: see `ArrayDataset`.
@@ -207,6 +238,8 @@ def make_array_dataset(
         identity["labels"] = format.labels
     if weights is not None:
         identity |= {"weight_column": weights.column, "weights": weights.values}
+    if blocks is not None:
+        identity |= {"blocks": blocks.values, "overlap": blocks.overlap}
     return ArrayDataset(
         name=name,
         **parts,
@@ -220,6 +253,7 @@ def make_array_dataset(
         notes=tuple(notes),
         filled=dict(filled),
         weights=weights,
+        blocks=blocks,
     )
 
 

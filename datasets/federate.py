@@ -15,6 +15,7 @@ import numpy as np
 
 from datasets.archetypes import describe_archetypes, draw_clients
 from datasets.arrays import ArrayDataset
+from datasets.block_splits import split_blocks
 from datasets.class_weights import measure_weights
 from datasets.client_files import (
     FORMAT_VERSION,
@@ -108,6 +109,8 @@ def select_clients(data: ArrayDataset | ClientSource, settings: PartitionSetting
     }
     if data.weights is not None:
         changes["weights"] = data.weights._replace(values=data.weights.values[train >= 0])
+    if data.blocks is not None:
+        changes["blocks"] = data.blocks._replace(values=data.blocks.values[train >= 0])
     if data.test_clients is not None:
         test = position[data.test_clients]
         changes |= {"test_x": data.test_x[test >= 0], "test_y": data.test_y[test >= 0]}
@@ -350,8 +353,9 @@ def build_federated_data(
 ) -> FederatedData:
     """Partitions a data set over clients, writes their files unless the cache has them, and describes the result.
 
-    Each client's validation and test split is drawn from its part of the train data. There are two exceptions. Natural
-    clients take their test split from the test part, if the data set says whose examples those are. With an archetype
+    Each client's validation and test split is drawn from its part of the train data, of blocks that belong together
+    by whole blocks. There are two exceptions. Natural clients take their test split from the test part, if the data
+    set says whose examples those are. With an archetype
     partition each split is drawn from its own pool (see `datasets.archetypes`). The data set's test part is the global
     test set. Devices are drawn from `settings.seed` with the default distributions.
 
@@ -429,11 +433,16 @@ def identify_federated_data(arrays: ArrayDataset | ClientSource, settings: Parti
 def _narrow(arrays: ArrayDataset | ClientSource, settings: PartitionSettings) -> ArrayDataset | ClientSource:
     """The clients that count, as a source where its own clients stay, else as arrays."""
     check_partition(settings.partition, arrays.format.labels)
+    is_natural = settings.partition == "natural"
+    if isinstance(arrays, ArrayDataset) and arrays.blocks is not None and not is_natural:
+        raise DatasetError(
+            f"partition={settings.partition}: it would deal what belongs together to several clients; expected natural"
+        )
     if settings.most_clients or settings.fewest_examples:
         arrays = select_clients(arrays, settings)
     if not isinstance(arrays, ClientSource):
         return arrays
-    if settings.partition != "natural":
+    if not is_natural:
         return arrays.pool(settings.seed)
     return vary_source(arrays, settings) if settings.has_variant else arrays
 
@@ -489,7 +498,11 @@ def _split_plainly(arrays: ArrayDataset, settings: PartitionSettings) -> ClientS
     drawn = dataclasses.replace(settings, test_fraction=0.0) if has_own_tests else settings
     is_ordered = settings.partition == "natural" and arrays.is_ordered_by_time
     parts = enumerate(partition_clients(arrays, settings))
-    splits = [split_client(part, client, drawn, is_ordered) for client, part in parts]
+    if arrays.blocks is None:
+        splits = [split_client(part, client, drawn, is_ordered) for client, part in parts]
+    else:
+        labels = arrays.train_y if arrays.format.labels.is_by_class else None
+        splits = [split_blocks(part, arrays.blocks, labels, client, drawn) for client, part in parts]
     x, y = arrays.train_x, arrays.train_y
     clients = [_weigh({split: (x[part[split]], y[part[split]]) for split in SPLITS}, arrays, part) for part in splits]
     if has_own_tests:

@@ -23,12 +23,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from datasets.arrays import ArrayDataset, make_array_dataset
+from datasets.arrays import ArrayDataset, TrainBlocks, make_array_dataset
 from datasets.dataset import DatasetLocation, DatasetOptions
 from datasets.download import KnownFiles, RemoteFile, look_for
 from datasets.errors import DatasetError
 from datasets.example_format import ExampleFormat, Preprocessing
 from datasets.formats.npz import read_npz_file
+from datasets.layouts import describe_examples
+from datasets.options import BOUTS
 
 ACTIVITY_NAMES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")
 TRAIN_SUBJECTS = (1, 3, 5, 6, 7, 8, 11, 14, 15, 16, 17, 19, 21, 22, 23, 25, 26, 27, 28, 29, 30)
@@ -62,6 +64,11 @@ REMOTE_FILE = RemoteFile(
 NAMES_FILE, MOST_NAME_BYTES = "features.txt", 2**20
 ZIP_FILES = (f"{FOLDER_NAME}.zip", REMOTE_FILE.name)
 PARTS = ("train", "test")
+OVERLAP = 1  # windows after one that share samples with it: they overlap by half
+OVERLAP_NOTE = (
+    "windows overlap by half, so that a person's validation and test windows, which are drawn one by one, share "
+    "samples with windows that are trained on; --har_split=bouts --partition=natural holds out whole bouts"
+)
 CLASS_COUNTS = {"train": (1226, 1073, 986, 1286, 1374, 1407), "test": (496, 471, 420, 491, 532, 537)}
 
 # The arrays of a source: keys x_train, y_train, subject_train and the same for test; labels 1..6, subjects 1..30.
@@ -102,7 +109,7 @@ def load_har(options: DatasetOptions) -> ArrayDataset:
 
     "statistics" are the 561 official features in [-1, 1], shape (561, 1), with their names if `features.txt` is there;
     "inertial" the raw windows, shape (128 steps, 9 channels), acceleration in g and angular velocity in rad/s, without
-    a bound.
+    a bound. With `har_split="bouts"`, windows of a bout belong together.
 
     Raises:
       DatasetError: a source is missing and cannot be downloaded, or is damaged, truncated or not UCI HAR.
@@ -122,7 +129,23 @@ def load_har(options: DatasetOptions) -> ArrayDataset:
     )
     subjects = np.array(name_subjects(arrays["subject_train"].tolist()))
     example_format = dataclasses.replace(example_format, feature_names=names)
-    return make_array_dataset("har", train, test, example_format, subjects, notes=notes)
+    if options.har_split != BOUTS:
+        return make_array_dataset("har", train, test, example_format, subjects, notes=(*notes, OVERLAP_NOTE))
+    blocks = TrainBlocks(find_bouts(arrays["subject_train"], train[1]), OVERLAP)
+    described = describe_examples(example_format.input_shape, example_format.preprocessing)
+    reading = f"{described}; {blocks.values[-1] + 1:,} bouts, of which whole ones are held out"
+    return make_array_dataset("har", train, test, example_format, subjects, reading=reading, notes=notes, blocks=blocks)
+
+
+def find_bouts(subjects: np.ndarray, activities: np.ndarray) -> np.ndarray:
+    """The bout of each window, from 0: a run of windows of one person and activity in the official order.
+
+    Args:
+      subjects: integers, shape (windows,).
+      activities: likewise.
+    """
+    begins = (np.diff(subjects.astype(np.int64)) != 0) | (np.diff(activities.astype(np.int64)) != 0)
+    return np.concatenate([[0], np.cumsum(begins)])
 
 
 def _name_features(source: str, text: bytes | None) -> tuple[tuple[str, ...], tuple[str, ...]]:

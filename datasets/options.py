@@ -130,6 +130,7 @@ class EmnistOptions:
 
 
 HAR_FEATURES = ("statistics", "inertial")
+HAR_SPLITS = WINDOWS, BOUTS = ("windows", "bouts")
 
 
 @declare_options
@@ -141,6 +142,13 @@ class HarOptions:
         "Input of har: the 561 statistics, or the windows of shape (128, 9).",
         choices=HAR_FEATURES,
         needs=needs_value("dataset", "har"),
+    )
+    har_split: str = setting(
+        WINDOWS,
+        "How a person's windows of har, which overlap by half, go to validation and test: windows, one by one at "
+        "random; bouts, whole stretches of one activity.",
+        choices=HAR_SPLITS,
+        needs=(needs_value("dataset", "har"), needs_value("partition", "natural")),
     )
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from refusals import assert_refused
 from small_formats import format_of, make_format
 
-from datasets.arrays import hold_out_test_part, make_array_dataset
+from datasets.arrays import TrainBlocks, hold_out_test_part, make_array_dataset
 from datasets.cifar import CIFAR10_FORMAT
 from datasets.data_notes import note_content, note_layout
 from datasets.dataset import DatasetOptions
@@ -52,6 +52,10 @@ def test_labels_become_int32_and_clients_become_positions():
         ({"test_x": np.zeros((4, 2, 1), np.float32)}, "expected the same"),
         ({"names": ("a",), "y": np.zeros(4, int)}, "at least 2"),
         ({"clients": np.array([1, 2])}, "client for each train example"),
+        ({"blocks": TrainBlocks(np.zeros(3, int), 1)}, r"blocks are int64 \(3,\) .* an integer for each train example"),
+        ({"blocks": TrainBlocks(np.zeros(4), 1)}, "blocks are float64"),
+        ({"blocks": TrainBlocks(np.zeros(4, int), -1)}, "overlap=-1, expected"),
+        ({"blocks": TrainBlocks(np.zeros(4, int), 1), "is_ordered_by_time": True}, "none of examples in order of time"),
     ],
 )
 def test_what_does_not_fit_is_reported_in_one_line(fields, message):
@@ -75,7 +79,11 @@ def test_digest_is_that_of_the_content_and_dropped_examples_are_no_part_of_it():
     changed = np.zeros((4, 3, 1), np.float32)
     changed[3, 2] = 1e-30
     others = ({}, {"x": changed}, {"names": ("a", "c")}, {"clients": np.array([0, 0, 1, 1])})
-    assert len({make(**fields).source_digest for fields in others}) == 4
+    blocks = [
+        {"blocks": TrainBlocks(np.array(values), overlap)} for values, overlap in (([0, 0, 1, 1], 1), ([0] * 4, 1))
+    ]
+    others += (*blocks, {"blocks": TrainBlocks(np.array([0] * 4), 2)})
+    assert len({make(**fields).source_digest for fields in others}) == 7
     rest = make(num_dropped=5)
     assert rest.num_dropped == 5 and rest.source_digest == make().source_digest
 

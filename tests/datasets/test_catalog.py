@@ -110,6 +110,7 @@ def test_options_reach_the_building_and_a_users_file(tmp_path, monkeypatch):
             (name, {option: "odd"}, f"{option}=odd: expected one of ")
             for name, option in (
                 ("har", "har_features"),
+                ("har", "har_split"),
                 ("occupancy", "occupancy_features"),
                 ("cifar100", "cifar100_form"),
                 ("emnist", "emnist_labels"),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from refusals import assert_refused
 from small_formats import format_of
 
-from datasets.arrays import make_array_dataset
+from datasets.arrays import TrainBlocks, make_array_dataset
 from datasets.catalog import DATASETS
 from datasets.client_files import clean_client_dir
 from datasets.client_source import ClientSource
@@ -111,6 +111,35 @@ def test_natural_clients_keep_their_names_and_the_new_ones_come_last_and_count_n
     for source, most in ((make_numbered(), 4), (make_source(Reads()), 2)):
         message = f"new_clients={most}: expected fewer than the {most} clients"
         assert_refused(message, build, source, tmp_path, num_new_clients=most)
+
+
+def make_blocks():
+    """`make_numbered` with blocks of 10 examples of a client one after another."""
+    plain = make_numbered()
+    places = np.zeros(len(plain.train_y), int)
+    for client in range(4):
+        own = plain.train_clients == client
+        places[own] = 100 * client + np.arange(own.sum()) // 10
+    parts = (plain.train_x, plain.train_y), (plain.test_x, plain.test_y)
+    owners = np.array(plain.client_names)[plain.train_clients]
+    return make_array_dataset("toy", *parts, plain.format, owners, blocks=TrainBlocks(places, 1))
+
+
+def test_blocks_of_clients_stay_on_one_side(tmp_path):
+    arrays = make_blocks()
+    blocks = dict(zip(arrays.train_x[:, 0, 0].tolist(), arrays.blocks.values.tolist(), strict=True))
+    assert arrays.source_digest != make_numbered().source_digest
+    for narrowed in (NATURAL, dataclasses.replace(NATURAL, most_clients=2)):
+        data = build(arrays, tmp_path, narrowed)
+        for client in data.clients:
+            train, validation, test = (read_values(data, client, split) for split in SPLITS)
+            sides = [{blocks[value] for value in values} for values in (train, validation, test)]
+            assert len(train) and not sides[0] & (sides[1] | sides[2])
+            # A client's numbers are 4 apart: of what is cut, no neighbours stand on both sides.
+            pairs = [(one, other) for one in validation for other in test if blocks[one] == blocks[other]]
+            assert all(sides) and all(abs(one - other) > 4 for one, other in pairs)
+    message = "partition=iid: it would deal what belongs together to several clients; expected natural"
+    assert_refused(message, build, arrays, tmp_path, PartitionSettings(partition="iid", num_clients=2))
 
 
 def test_splits_of_clients_in_time_are_cut_from_the_end(tmp_path):

@@ -1,5 +1,6 @@
 """UCI HAR's containers with a few rows instead of all, and the real files where they lie."""
 
+import dataclasses
 import os
 import zipfile
 
@@ -9,6 +10,9 @@ from refusals import assert_refused
 
 from datasets import har
 from datasets.dataset import DatasetOptions
+from datasets.federate import build_federated_data
+from datasets.federated_data import SPLITS
+from datasets.partition_settings import PartitionSettings
 
 ROWS = {"train": 24, "test": 6}
 
@@ -72,8 +76,8 @@ def write_nested_zip(folder, arrays):
 WRITERS = {"npz": write_npz, "folder": write_texts, "zip": write_zip, "nested": write_nested_zip}
 
 
-def load(folder, features="statistics"):
-    return har.load_har(DatasetOptions(str(folder), har_features=features, download=False))
+def load(folder, features="statistics", **options):
+    return har.load_har(DatasetOptions(str(folder), har_features=features, download=False, **options))
 
 
 @pytest.mark.parametrize("container", WRITERS)
@@ -106,11 +110,11 @@ def test_the_statistics_have_the_names_of_the_official_file(tmp_path, arrays, co
         folder.mkdir()
         WRITERS[container](folder, arrays | ({"names": NAMES} if folder == after else {}))
     named, unnamed = load(after), load(before)
-    assert unnamed.format.feature_names == () and not unnamed.notes
+    assert unnamed.format.feature_names == () and unnamed.notes == (har.OVERLAP_NOTE,)
     names = named.format.feature_names
     assert names[:2] == ("tBodyAcc-mean()-X", "f2") and len(set(names)) == len(names) == 561
     assert names[-2:] == ("bandsEnergy()-1,8 (560)", "bandsEnergy()-1,8 (561)")
-    assert named.source_digest == unnamed.source_digest and not named.notes
+    assert named.source_digest == unnamed.source_digest and named.notes == (har.OVERLAP_NOTE,)
     assert load(after, "inertial").format.feature_names == har.CHANNELS
 
 
@@ -121,7 +125,7 @@ def test_names_beside_the_arrays_may_be_in_the_official_folder(tmp_path, arrays)
     (tmp_path / har.FOLDER_NAME).mkdir()
     (tmp_path / har.FOLDER_NAME / "features.txt").write_text(NAMES, encoding="utf-8-sig", newline="\r\n")
     loaded = load(tmp_path)
-    assert loaded.format.feature_names[:2] == ("tBodyAcc-mean()-X", "f2") and not loaded.notes
+    assert loaded.format.feature_names[:2] == ("tBodyAcc-mean()-X", "f2") and loaded.notes == (har.OVERLAP_NOTE,)
 
 
 @pytest.mark.parametrize("text", ["", "1 a\n2 b\n", "\n".join(OFFICIAL), "my notes", "\xff\xfe"])
@@ -129,7 +133,7 @@ def test_another_file_of_that_name_is_noted_and_gives_no_names(tmp_path, arrays,
     write_npz(tmp_path, arrays)
     (tmp_path / "features.txt").write_bytes(text.encode("latin-1"))
     loaded = load(tmp_path)
-    [note] = loaded.notes
+    note, _ = loaded.notes
     assert loaded.format.feature_names == ()
     assert "features.txt" in note and "561 features, which so have no names; put the official one there" in note
 
@@ -171,7 +175,55 @@ def test_nothing_found_names_the_folder_or_downloads(tmp_path, arrays, monkeypat
     assert len(har.load_har(DatasetOptions(str(tmp_path / "data"))).train_x) == 24
 
 
-@pytest.mark.skipif(not os.environ.get("FL_DATA_DIR"), reason="FL_DATA_DIR is not set: no real data here")
+def test_a_bout_is_a_run_of_one_person_and_activity():
+    subjects, activities = np.array([1, 1, 1, 1, 3, 3, 1], np.uint8), np.array([5, 5, 4, 5, 5, 5, 5], np.uint8)
+    assert har.find_bouts(subjects, activities).tolist() == [0, 0, 1, 2, 3, 3, 4]
+
+
+def test_bouts_are_other_data_of_the_same_examples_and_say_so(tmp_path, arrays):
+    """A run that does not ask for them has the digest that it had, by which its files and its resume go."""
+    write_npz(tmp_path, arrays)
+    windows, asked, bouts = load(tmp_path), load(tmp_path, har_split="windows"), load(tmp_path, har_split="bouts")
+    np.testing.assert_array_equal(windows.train_x, bouts.train_x)
+    np.testing.assert_array_equal(windows.test_x, bouts.test_x)
+    # As computed before there were bouts.
+    assert windows.source_digest == asked.source_digest != bouts.source_digest
+    assert windows.source_digest == "4dce19fad2728c868797c802b2bb430e19e4951772968506d4b55203a964edae"
+    assert windows.blocks is None and "--har_split=bouts" in windows.notes[0]
+    assert bouts.notes == () and bouts.reading == (
+        "561 features or steps of 1 channel, as they are; 24 bouts, of which whole ones are held out"
+    )
+
+
+REAL = pytest.mark.skipif(not os.environ.get("FL_DATA_DIR"), reason="FL_DATA_DIR is not set: no real data here")
+
+
+def count_shared(arrays, folder, validation, test):
+    """How many half windows a person has on two sides. Of consecutive windows the second half of one is the first of
+    the next, bit by bit: 64 steps of 9 channels."""
+    settings = PartitionSettings(partition="natural", validation_fraction=validation, test_fraction=test)
+    data = build_federated_data(arrays, settings, str(folder))
+    assert len(data.test_y) == 2947 and sum(client.num_test for client in data.clients) > 500
+    number = 0
+    for client in data.clients:
+        train, validated, tested = (
+            {half.tobytes() for window in data.read_split(client, split)[0] for half in (window[:64], window[64:])}
+            for split in SPLITS
+        )
+        number += len(train & validated) + len(train & tested) + len(validated & tested)
+    return number
+
+
+@REAL
+def test_no_sample_of_a_real_person_stands_on_two_sides_of_bouts(tmp_path):
+    bouts = load(os.environ["FL_DATA_DIR"], "inertial", har_split="bouts")
+    for shares in ((1 / 12, 1 / 12), (0.15, 0.25), (0, 0.25)):
+        assert count_shared(bouts, tmp_path, *shares) == 0
+    # Without blocks, windows are drawn one by one.
+    assert count_shared(dataclasses.replace(bouts, blocks=None), tmp_path / "windows", 0.15, 0.25) > 1000
+
+
+@REAL
 @pytest.mark.parametrize(("features", "shape"), [("statistics", (561, 1)), ("inertial", (128, 9))])
 def test_the_real_files(features, shape):
     loaded = load(os.environ["FL_DATA_DIR"], features)
