@@ -13,7 +13,7 @@ from datasets.catalog import find_dataset
 from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
 from datasets.federated_data import FederatedData
-from datasets.options import is_users_own
+from datasets.options import BOUTS, is_users_own
 from datasets.partition_settings import ARCHETYPE_PARTITIONS, NATURAL
 from datasets.partitioners import MINIMUM_EXAMPLES_TO_SPLIT
 from launch.console.shown_text import format_count
@@ -24,13 +24,14 @@ from launch.settings.run_config import RunConfig
 from launch.training.federation import load_federated_data
 from launch.training.inspected_data import inspect_given, make_config
 from launch.training.opened_data import open_data
+from launch.training.run_needs import check_needs
 
 # Trials are scored on the first and advice is given by the second, so both are larger than a run's own.
 FRACTIONS = {"validation_fraction": 0.15, "test_fraction": 0.25}
 LEAST_TO_HOLD_OUT, SHARE_HELD_OUT, MOST_HELD_OUT = 20, 5, 20  # clients; one in so many of them; at most
 MOST_CLIENTS = 500  # of more, so many are drawn: their mean is known well enough
 LEAST_SPEEDS_APART = 2.0  # the fastest device beside the slowest, from which on waiting for the slowest costs
-HAR, HAR_SPLIT, BOUTS = "har", "har_split", "bouts"
+HAR = "har"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,25 +84,13 @@ def look_at(given: Mapping[str, Any]) -> tuple[dict[str, Any], Facts]:
       The flags of every run, all by name that decide on data, model and batches, and the facts.
 
     Raises:
-      FlagError: flags that a run would refuse.
+      FlagError: flags that a run would refuse, or a model of the user's that is not there.
       DatasetError: the data cannot be read, or nothing can be said of methods on them.
     """
+    check_needs(make_config(given))
     flags, notes = _solve_problems(given)
-    config, row = make_config(flags), find_dataset(make_config(flags).dataset)
-    # Of data that say whose an example is, and that papers divide otherwise.
-    if row.clients and not row.partition and "partition" not in given:
-        config = make_config({**flags, "partition": NATURAL})
-    # Each algorithm has defaults of its own for these.
-    for name in ("dataset", "partition", "batch_size"):
-        flags[name] = getattr(config, name)
-    if config.data:
-        del flags["dataset"]
-    by_archetype = config.partition in ARCHETYPE_PARTITIONS
-    if not by_archetype:
-        flags = {**FRACTIONS, **flags}
-    if config.dataset == HAR and hasattr(config, HAR_SPLIT) and HAR_SPLIT not in flags:
-        flags[HAR_SPLIT] = BOUTS
-        notes.append("windows overlap: whole bouts of an activity are held out, so that no test window was seen")
+    flags, further = choose_splits(flags)
+    notes += further
     config = make_config(flags)
     arrays, _ = open_data(config)
     if _count_clients(arrays) > MOST_CLIENTS and config.partition == NATURAL and "most_clients" not in flags:
@@ -110,7 +99,8 @@ def look_at(given: Mapping[str, Any]) -> tuple[dict[str, Any], Facts]:
         config = make_config(flags)
     data = load_federated_data(config)
     _check_clients(data, config)
-    if len(data.everyone) >= LEAST_TO_HOLD_OUT and not by_archetype and "new_clients" not in flags:
+    may_hold_out = config.partition not in ARCHETYPE_PARTITIONS and "new_clients" not in flags
+    if len(data.everyone) >= LEAST_TO_HOLD_OUT and may_hold_out:
         flags["new_clients"] = min(MOST_HELD_OUT, len(data.everyone) // SHARE_HELD_OUT)
         config = make_config(flags)
         data = load_federated_data(config)
@@ -146,6 +136,28 @@ def _solve_problems(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]
     for name in sorted(proposed):
         flags[name] = findings.flags[name]
         notes += [f"{flag} is set, as launch.inspect proposes" for flag in spell_flags({name: flags[name]})]
+    return flags, notes
+
+
+def choose_splits(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The flags with all that decides how examples go to clients and to their splits, and notes on it.
+
+    What was given stays. Each algorithm has defaults of its own for data, partition and batches, so these are said.
+    """
+    config, flags, notes = make_config(given), dict(given), []
+    row = find_dataset(config.dataset)
+    # Of data that say whose an example is, and that papers divide otherwise.
+    if row.clients and not row.partition and "partition" not in given:
+        config = make_config({**given, "partition": NATURAL})
+    for name in ("dataset", "partition", "batch_size"):
+        flags[name] = getattr(config, name)
+    if config.data:
+        del flags["dataset"]
+    if config.partition not in ARCHETYPE_PARTITIONS:
+        flags = {**FRACTIONS, **flags}
+    if config.dataset == HAR and config.partition == NATURAL and "har_split" not in given:
+        flags["har_split"] = BOUTS
+        notes.append("windows overlap: whole bouts of an activity are held out, so that no test window was seen")
     return flags, notes
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from datasets.errors import DatasetError
-from launch.advice.inspection import describe_facts, look_at
+from launch.advice.inspection import choose_splits, describe_facts, look_at
 from launch.settings.flags import parse_config
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -96,6 +96,18 @@ def test_clients_that_are_simulated_are_called_so_and_archetypes_have_splits_of_
                             "validation_per_client": 5, "test_per_client": 5})  # fmt: skip
     assert facts.num_clients == 30 and facts.num_new == 0 and "test_fraction" not in flags
     assert not any(line.startswith("splits") for line in describe_facts(facts))
+
+
+def test_people_are_clients_whose_whole_bouts_are_held_out():
+    flags, notes = choose_splits({"dataset": "har"})
+    assert flags["partition"] == "natural" and flags["har_split"] == "bouts" and "whole bouts" in notes[0]
+    flags, notes = choose_splits({"dataset": "har", "partition": "iid"})
+    assert flags["partition"] == "iid" and "har_split" not in flags and not notes
+    assert (
+        choose_splits({"dataset": "har", "har_split": "windows", "partition": "natural"})[0]["har_split"] == "windows"
+    )
+    assert choose_splits({"dataset": "emnist"})[0]["partition"] == "natural"
+    assert choose_splits({"dataset": "mnist", "test_fraction": 0.1})[0]["test_fraction"] == 0.1
 
 
 @pytest.mark.parametrize(
