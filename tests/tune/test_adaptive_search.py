@@ -292,10 +292,8 @@ def test_another_search_in_the_same_folder_is_refused(tmp_path):
 
 
 def test_two_commands_do_not_search_in_one_folder(tmp_path):
-    with (
-        hold_journal(tmp_path / "runs" / NAME, JOURNAL, "search"),
-        pytest.raises(RunFolderError, match="a search goes on there"),
-    ):
+    held = hold_journal(tmp_path / "runs" / NAME, JOURNAL, "search")
+    with held, pytest.raises(RunFolderError, match="a search goes on there"):
         search(tmp_path, trials=1)
 
 

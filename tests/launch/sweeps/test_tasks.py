@@ -75,10 +75,8 @@ def test_no_search_writes_by_a_link(tmp_path, name):
     (tmp_path / "precious").write_text("keep me")
     (tmp_path / "search").mkdir()
     (tmp_path / "search" / name).symlink_to(tmp_path / "precious")
-    with (
-        pytest.raises(RunFolderError, match=f"its {name} is a symbolic link"),
-        hold_journal(tmp_path / "search", "optuna.journal", "search"),
-    ):
+    held = hold_journal(tmp_path / "search", "optuna.journal", "search")
+    with pytest.raises(RunFolderError, match=f"its {name} is a symbolic link"), held:
         pass
     assert (tmp_path / "precious").read_text() == "keep me"
 
