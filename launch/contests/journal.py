@@ -25,10 +25,11 @@ REQUEST, PLAN, RUN, SKIP, STOP, WHOLE, KEPT, CHOSEN, SEED, END, TIME = (
 )
 # Stages of a run: to measure how fast it is, the two rungs, fresh seeds.
 CALIBRATION, RUNG_0, RUNG_1, FRESH = "calibration", "rung_0", "rung_1", "fresh"
+NO_TRIAL = -1  # on fresh seeds
 
 
 class Key(NamedTuple):
-    """Which run: its stage, its method's name, its trial (-1 on fresh seeds), its seed."""
+    """Which run: its stage, its method's name, its trial or `NO_TRIAL`, its seed."""
 
     stage: str
     method: str
@@ -46,6 +47,7 @@ class Ended(NamedTuple):
       num_bytes: both ways, of all its rounds.
       took_s: real seconds that it took, without waiting for what all runs need once; None if that was not measured.
       rounds: of FedAvg in whose place these seconds went.
+      num_rounds: its own, of all commands.
     """
 
     score: float | None = None
@@ -54,6 +56,7 @@ class Ended(NamedTuple):
     num_bytes: float = 0.0
     took_s: float | None = None
     rounds: float = 0.0
+    num_rounds: int = 0
 
 
 class Journal:
@@ -64,14 +67,16 @@ class Journal:
       points: {method: its trials' settings by number}, as the plan had them drawn.
       until_s: the seconds of the contest at which the two rungs end, by the plan.
       runs: what ended, also by failing.
-      skipped, stopped: why a run was not started, or was ended early.
+      skipped: why a run was not started, and whether for want of time.
+      stopped: why a run was ended early, and after how many seconds.
       whole: names of methods whose runs of the first rung are as long as whole ones.
       kept: {method: its trials that go on to the second rung}; None before that is known.
       chosen: {method: the trial that was best}; None before.
       finalists: names of those that go to fresh seeds, in the order in which they do.
       out: {method: why it does not}.
       further: {a further fresh seed: names of the methods that have it}.
-      is_cut: at the end, whether time was short; None before.
+      noted_s: the seconds in the last line.
+      end: at the end, whether time was short and the seconds of the contest; None before.
 
     Args:
       path: of the file; see `hold_journal`.
@@ -89,7 +94,7 @@ class Journal:
         self.points: dict[str, list[Settings]] = {}
         self.until_s: tuple[float, float] = (0.0, 0.0)
         self.runs: dict[Key, Ended] = {}
-        self.skipped: dict[Key, str] = {}
+        self.skipped: dict[Key, tuple[str, bool]] = {}
         self.stopped: dict[Key, tuple[str, float]] = {}
         self.whole: set[str] = set()
         self.kept: dict[str, list[int]] | None = None
@@ -97,7 +102,8 @@ class Journal:
         self.finalists: list[str] = []
         self.out: dict[str, str] = {}
         self.further: dict[int, list[str]] = {}
-        self.is_cut: bool | None = None
+        self.end: tuple[bool, float] | None = None
+        self.noted_s = 0.0
         self._before_s, self._start_s = 0.0, clock() - spent_s
         drop_torn_line(path)
         self._read(json.loads(json.dumps(request)))
@@ -112,7 +118,7 @@ class Journal:
             stored = facts[0]["request"]
             for fact in facts:
                 self._take(fact)
-            self._before_s = float(facts[-1][SECONDS])
+            self._before_s = self.noted_s
         except (ValueError, KeyError, TypeError, AttributeError):
             raise RunFolderError(f"{self._path}: damaged; move it away, or choose another folder") from None
         if other := [name for name, value in request.items() if stored.get(name) != value]:
@@ -152,6 +158,7 @@ class Journal:
         self.add(PLAN, planned=content, points=points, until_s=until_s)
 
     def _take(self, fact: Mapping[str, Any]) -> None:
+        self.noted_s = float(fact[SECONDS])
         key = Key(*fact["key"]) if "key" in fact else None
         match fact[WHAT]:
             case "plan":
@@ -160,7 +167,7 @@ class Journal:
             case "run":
                 self.runs[key] = Ended(**{name: fact[name] for name in Ended._fields})
             case "skip":
-                self.skipped[key] = fact["why"]
+                self.skipped[key] = fact["why"], fact["is_cut"]
             case "stop":
                 self.stopped[key] = fact["why"], fact["took_s"]
             case "whole":
@@ -172,7 +179,7 @@ class Journal:
             case "seed":
                 self.further[fact["seed"]] = fact["methods"]
             case "end":
-                self.is_cut = fact["is_cut"]
+                self.end = fact["is_cut"], fact[SECONDS]
 
 
 def _read_planned(stored: Mapping[str, Any]) -> Planned:

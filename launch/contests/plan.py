@@ -1,6 +1,5 @@
 """How much is tried: the numbers of a contest, by what its time allows. Imports no TensorFlow."""
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -44,7 +43,7 @@ class Plan(NamedTuple):
 
     def count_rounds(self, share: float) -> int:
         """FedAvg's rounds in this share of a run's length."""
-        return min(self.rounds, max(CALIBRATION_ROUNDS, math.ceil(self.rounds * share - 1e-9)))
+        return min(self.rounds, max(CALIBRATION_ROUNDS, round(self.rounds * share)))
 
     @property
     def is_halved(self) -> bool:
@@ -106,10 +105,10 @@ class _Size(NamedTuple):
 _SIZES = (
     _Size(1, 1.0, 1, 1, 1, 3, 3),
     _Size(2, 0.5, 1, 1, 1, 3, 5),
-    _Size(3, 0.334, 1, 2, 2, 3, 5),
-    _Size(4, 0.334, 2, 2, 3, 3, 7),
-    _Size(6, 0.334, 2, 2, 3, 5, 10),
-    _Size(8, 0.334, 2, 3, 4, 5, 10),
+    _Size(3, 0.33, 1, 2, 2, 3, 5),
+    _Size(4, 0.33, 2, 2, 3, 3, 7),
+    _Size(6, 0.33, 2, 2, 3, 5, 10),
+    _Size(8, 0.33, 2, 3, 4, 5, 10),
     _Size(12, 0.25, 3, 3, 4, 5, 12),
 )
 # Rounds and size, each step with more to do than the one before. In few rounds methods look worse that learn slowly,
