@@ -14,7 +14,7 @@ import shlex
 import time
 from collections.abc import Sequence
 
-from launch.advice.candidates import ALWAYS, Chosen, choose_methods, describe_choice, name_as_chosen
+from launch.advice.candidates import ALWAYS, Chosen, choose_methods, describe_left_out, name_as_chosen
 from launch.advice.inspection import describe_facts, look_at
 from launch.advice.request import COMMON, PROGRAM, USAGE, Flags, Request, parse_request
 from launch.command_line import run_command
@@ -39,11 +39,8 @@ def _run(arguments: Sequence[str]) -> None:
     request = parse_request(arguments)
     flags, facts = look_at(request.given)
     chosen = choose_methods(facts, request.methods, request.has_pooled)
-    for line in (*describe_facts(facts), *describe_choice(chosen)):
+    for line in (*describe_facts(facts), *describe_left_out(chosen)):
         say(line)
-    if request.is_plan_alone:
-        say("plan     without --plan_only a short run of FedAvg shows how many rounds and trials the minutes allow")
-        return
     problem = Problem(name_data(facts.config), tuple(f"--{name}={value}" for name, value in flags.items()), facts.task)
     try:
         with as_stop_after_signal():
@@ -51,7 +48,8 @@ def _run(arguments: Sequence[str]) -> None:
     except KeyboardInterrupt as error:
         again = f"stopped; go on with: {PROGRAM} {shlex.join(arguments)}"
         raise RunStopped(again, get_stop_code(error)) from None
-    _advise(outcome, request.runs_dir / problem.name)
+    if not request.is_plan_alone:
+        _advise(outcome, request.runs_dir / problem.name)
 
 
 def _contest(request: Request, problem: Problem, chosen: Chosen, spent_s: float) -> Outcome:
@@ -69,6 +67,7 @@ def _contest(request: Request, problem: Problem, chosen: Chosen, spent_s: float)
         rounds=request.rounds,
         choose_more=build_chooser(),
         spent_s=spent_s,
+        plan_only=request.is_plan_alone,
     )
     entered = (each._replace(method=name_as_chosen(each.method, each.chosen)) for each in outcome.entered)
     left_out = (Entered(method, why_out=reason) for method, reason in chosen.left_out)

@@ -229,7 +229,6 @@ def name_as_chosen(method: Method, chosen: Settings | None) -> Method:
     )
 
 
-def describe_choice(chosen: Chosen) -> list[str]:
-    """What is tried, and what is not and why, in lines for the terminal."""
-    lines = [f"methods  {', '.join(method.title for method in chosen.methods)}"]
-    return [*lines, *(f"without  {method.title}: {reason}" for method, reason in chosen.left_out)]
+def describe_left_out(chosen: Chosen) -> list[str]:
+    """What is not tried and why, in lines for the terminal; what is tried says the plan."""
+    return [f"left out {method.title}: {reason}" for method, reason in chosen.left_out]

@@ -30,7 +30,7 @@ class _OwnFlags(JobsFlags):
     """What is asked of the advice."""
 
     minutes: float = setting(30.0, "How long it may take, in minutes of this machine.", minimum=1, maximum=10**5)
-    plan_only: bool = setting(False, "Print what would be tried and why, and train nothing.")
+    plan_only: bool = setting(False, "Measure how fast FedAvg is, print the plan, and end.")
     no_pooled: bool = setting(
         False, "Leave out training on all data in one place, which shows the most that sharing data could give."
     )
@@ -77,7 +77,7 @@ class Request(NamedTuple):
       rounds: of FedAvg; None: what the time allows.
       jobs: runs at a time; None: what memory and cores allow.
       runs_dir: where the folder of the advice goes.
-      is_plan_alone: whether nothing is trained.
+      is_plan_alone: whether it ends with the plan.
     """
 
     given: Mapping[str, Any]

@@ -1,14 +1,21 @@
 """`launch.advise`: what it says before it runs anything, what it asks for, and a small contest from end to end."""
 
+import functools
 import pathlib
 import shlex
 
 import pytest
 
+import launch.train
 from launch import advise
 from launch.console.stop_signals import StopSignal
+from launch.contests import stages
+from launch.contests.contest import Outcome, run_contest
+from launch.contests.plan import Plan, Planned
 from launch.settings.flags import parse_config
+from launch.sweeps.tasks import build_arguments
 
+OUTCOME = Outcome(None, None, {}, (), 0.0, False)
 DIGITS = ("--dataset=digits", "--partition=iid", "--num_clients=4", "--model=logistic_regression")
 
 
@@ -20,27 +27,27 @@ def advise_here(tmp_path, monkeypatch, capsys):
     return lambda *arguments: (advise.main(list(arguments)), *capsys.readouterr())
 
 
-PLAN = """\
+HEAD = """\
 data     digits: classification, 10 classes, judged by the clients' own accuracy
 clients  4, examples of each to train on: 215 to 216, in the middle 216
 splits   of each client's examples 15% to choose by, 25% to test on, where the data do not say it
 note     clients are simulated (--partition=iid): the advice is for clients that differ like that
-methods  Each client alone, FedAvg, FedAvg + fine-tuning, FedAdam, Ditto, AMFL-P
-without  All data in one place: --no_pooled
-without  IFCA: 4 clients are too few for groups; expected at least 6
-without  FedPer or FedRep: the model has one layer alone
-without  CFL: 4 clients are too few for groups; expected at least 6
-without  FedSiKD: 4 clients are too few for groups; expected at least 6
-without  FedCD: 4 clients are too few for groups; expected at least 6
-without  Asynchronous FL: nothing says that devices differ; give --device_profiles
-plan     without --plan_only a short run of FedAvg shows how many rounds and trials the minutes allow
+left out All data in one place: --no_pooled
+left out IFCA: 4 clients are too few for groups; expected at least 6
+left out FedPer or FedRep: the model has one layer alone
+left out CFL: 4 clients are too few for groups; expected at least 6
+left out FedSiKD: 4 clients are too few for groups; expected at least 6
+left out FedCD: 4 clients are too few for groups; expected at least 6
+left out Asynchronous FL: nothing says that devices differ; give --device_profiles
 """
 
 
-def test_the_plan_alone(advise_here, tmp_path, monkeypatch):
-    monkeypatch.setattr(advise, "run_contest", None)
-    assert advise_here(*DIGITS, "--no_pooled", "--plan_only") == (0, PLAN, "")
-    assert not (tmp_path / "runs").exists()
+def test_what_it_says_before_anything_runs(advise_here, tmp_path, monkeypatch):
+    """With --plan_only the contest stops at its plan, and nothing is advised."""
+    asked = {}
+    monkeypatch.setattr(advise, "run_contest", lambda *_, **further: asked.update(further) or OUTCOME)
+    assert advise_here(*DIGITS, "--no_pooled", "--plan_only") == (0, HEAD, "")
+    assert asked["plan_only"] and not (tmp_path / "runs").exists()
 
 
 def test_what_the_contest_is_asked_for(advise_here, monkeypatch):
@@ -67,3 +74,45 @@ def test_what_the_contest_is_asked_for(advise_here, monkeypatch):
         assert len({getattr(config, name) for config in configs}) == 1, name
     assert configs[0].dataset == "digits" and configs[0].test_fraction == 0.25 and configs[0].data_dir == "my data"
     assert problem.name == "digits" and problem.result == "client_test_accuracy"
+
+
+@pytest.fixture
+def contest_here(monkeypatch, engine_of, no_plots):
+    """Contests run in this process, one run after the other, by a plan that no time decides: a list of their runs."""
+    trained = []
+
+    def train(task):
+        trained.append(str(task.run_dir))
+        return launch.train.main(build_arguments(task))
+
+    def plan(methods, always, seconds, pace, rounds=None):
+        numbers = Plan(3, 2, 1.0, 1, (100,), 1, (0, 1, 2), 3)
+        return Planned(numbers, tuple(method.name for method in methods), {}, (1.0, 1.0, 1.0), pace)
+
+    monkeypatch.setattr(stages, "make_plan", plan)
+    engine = lambda tasks, jobs: engine_of(train)
+    monkeypatch.setattr(advise, "run_contest", functools.partial(run_contest, open_engine=engine))
+    return trained
+
+
+def test_a_small_contest_from_end_to_end(advise_here, contest_here, tmp_path):
+    """Digits, one model for all that hardly trained clients cannot beat; then the same command has nothing to run."""
+    arguments = (*DIGITS, "--minutes=1000", "--methods=fedavg_fine_tuned", "--no_pooled")
+    code, printed, error = advise_here(*arguments)
+    assert (code, error) == (0, "")
+    folder = tmp_path / "runs" / "advice" / "digits"
+    names = ("local_only", "fedavg", "fedavg_fine_tuned")
+    assert sorted(path.name for path in (folder / "seeds").iterdir()) == sorted(names)
+    for name in names:
+        assert len(list((folder / "seeds" / name).glob("seed_*/report.html"))) == 3
+    lines = printed.splitlines()
+    [start] = [number for number, line in enumerate(lines) if line.startswith("advice   ")]
+    sentences = [line[9:] for line in lines[start : start + 5]]
+    page = (folder / "advice.html").read_text()
+    assert all(sentence.partition(":")[0] in page for sentence in sentences)
+    assert lines[start + 5] == "page     runs/advice/digits/advice.html" and "nothing says that devices differ" in page
+    # What is advised by then is what the same command says again, from the runs that are there.
+    number = len(contest_here)
+    code, again, error = advise_here(*arguments)
+    assert (code, error) == (0, "") and len(contest_here) == number
+    assert again.splitlines()[-len(lines) + start :] == lines[start:]

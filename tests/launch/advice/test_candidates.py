@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from launch.advice.candidates import CANDIDATES, choose_methods, describe_choice, name_as_chosen
+from launch.advice.candidates import CANDIDATES, choose_methods, describe_left_out, name_as_chosen
 from launch.advice.inspection import Facts
 from launch.contests.methods import GROUPS, PERSONAL, SHARED
 from launch.runs.task_columns import find_task_columns
@@ -74,9 +74,9 @@ def test_what_does_not_fit_is_left_out_with_a_reason(facts, left_out):
     found = choose_methods(facts)
     assert left_out.items() <= {method.title: reason for method, reason in found.left_out}.items()
     assert not {*left_out} & {method.title for method in found.methods}
-    lines = describe_choice(found)
-    assert lines[0].startswith("methods  Each client alone, FedAvg, ") and len(lines) == 1 + len(found.left_out)
-    assert all(f"without  {title}: {reason}" in lines for title, reason in left_out.items())
+    lines = describe_left_out(found)
+    assert len(lines) == len(found.left_out)
+    assert all(f"left out {title}: {reason}" in lines for title, reason in left_out.items())
 
 
 def test_devices_that_differ_let_asynchronous_fl_in():
