@@ -27,6 +27,7 @@ from tff_algos.moon.config import MoonConfig
 from tff_algos.oracle.config import OracleConfig
 from tff_algos.partial.config import PartialConfig
 from tff_algos.pfedme.config import PFedMeConfig
+from tff_algos.pooled.config import PooledConfig
 from tff_algos.scaffold.config import ScaffoldConfig
 from tff_algos.settings.aggregation import ServerStepConfig
 from tff_algos.settings.config_fields import AlgorithmConfig
@@ -335,6 +336,14 @@ ROWS = (
         config_class=LocalOnlyConfig,
         builder="tff_algos.local_only.process:build_local_only_process",
         shared_defaults={"dataset": "building", "rounds": 30},
+    ),
+    Algorithm(
+        name="pooled",
+        title="Pooled data",
+        color="#000000",
+        summary="Pooled data: all examples in one place; a bound, not federated.",
+        config_class=PooledConfig,
+        builder="tff_algos.pooled.process:build_pooled_process",
     ),
 )
 ALGORITHMS: dict[str, Algorithm] = {row.name: row for row in ROWS}
