@@ -22,7 +22,7 @@ import os
 import pathlib
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from files.cache import Cache
 from files.cache_folder import default_cache_dir
 from files.digests import compute_sum, describe_states
 from files.reading import describe, read_regular
-from files.writing import write_whole
+from files.writing import replace_whole, write_whole
 
 # On disk the older word stays, so that what is in the cache is found.
 FORMAT_NAME = "federated-suite client shards"
@@ -119,14 +119,35 @@ def write_client(prefix: str, contents: Mapping[str, bytes]) -> None:
     Raises:
       OSError: they cannot be written.
     """
-    client_dir, digest = os.path.split(os.path.dirname(prefix))
-    _get_cache(client_dir).find_or_write(digest, lambda _: {"clients": []})
+    _make_entry(prefix)
     for suffix, content in contents.items():
         write_whole(prefix + suffix, content)
-    sums = {suffix: [len(content), hashlib.sha256(content).hexdigest()] for suffix, content in contents.items()}
-    # The sums come last: only with them the client counts.
+    _note_sums(
+        prefix, {suffix: [len(content), hashlib.sha256(content).hexdigest()] for suffix, content in contents.items()}
+    )
+
+
+@contextlib.contextmanager
+def write_client_in_parts(prefix: str, suffixes: Collection[str]) -> Iterator[dict[str, BinaryIO]]:
+    """Yields the files of a client, open to be written, by suffix; as `write_client`, of what is large."""
+    _make_entry(prefix)
+    with contextlib.ExitStack() as stack:
+        drafts = {suffix: stack.enter_context(replace_whole(prefix + suffix)) for suffix in suffixes}
+        yield {suffix: stack.enter_context(open(draft, "xb")) for suffix, draft in drafts.items()}
+    _note_sums(
+        prefix, {suffix: [os.path.getsize(prefix + suffix), compute_sum(prefix + suffix)] for suffix in suffixes}
+    )
+
+
+def _make_entry(prefix: str) -> None:
+    client_dir, digest = os.path.split(os.path.dirname(prefix))
+    _get_cache(client_dir).find_or_write(digest, lambda _: {"clients": []})
+
+
+def _note_sums(prefix: str, sums: Mapping[str, list]) -> None:
+    # Last: only with its sums a client counts.
     write_whole(prefix + _SUMS, json.dumps(sums).encode())
-    _checked[prefix] = describe_states(prefix + suffix for suffix in contents)[1]
+    _checked[prefix] = describe_states(prefix + suffix for suffix in sums)[1]
 
 
 def is_client_whole(prefix: str) -> bool:

@@ -47,7 +47,7 @@ FIXED = (
 SWITCHING = [name for name in ALGORITHMS if name not in FIXED]
 SWITCHING_FAST = ("fedavg", "fedcd", "fedsikd")  # the others switch by the same code
 # These have no rounds that all wait for, or no server.
-NOT_SYNCHRONOUS = ("async_periodic", "fed_async", "buffered", "local_only")
+NOT_SYNCHRONOUS = ("async_periodic", "fed_async", "buffered", "local_only", "pooled")
 # Personal models, two models a device, and the updates that clients are clustered by.
 SENDING_TWICE = ("ditto", "fedcd", "fl_hc")
 # Their clients can be asked over a network.

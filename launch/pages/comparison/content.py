@@ -25,7 +25,7 @@ from launch.pages.comparison.groups import (
     find_differing_flags,
     find_versions,
 )
-from launch.pages.comparison.references import REFERENCES, find_missing, spell_baseline
+from launch.pages.comparison.references import BOUNDS, REFERENCES, find_missing, spell_baseline
 from launch.pages.comparison.results import (
     LAST,
     bound_columns,
@@ -216,7 +216,7 @@ def build_content(collected: Collected, details: Mapping[int, Details], output: 
         "grouping": choose_grouping(runs),
         "algorithms": {str(run.flags[ALGO]): run.title for run in runs if ALGO in run.flags},
         "dataFlags": find_differing_data(runs),
-        "references": [name for name in REFERENCES if name in ALGORITHMS],
+        "references": [name for name in (*REFERENCES, *BOUNDS) if name in ALGORITHMS],
         "missing": [missing._asdict() for missing in find_missing(runs)],
         "fedavg": spell_baseline(runs),
         "leftOut": collected.left_out,

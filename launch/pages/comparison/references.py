@@ -22,6 +22,7 @@ from launch.settings.run_config import shared_fields
 from launch.settings.run_titles import OWN_FILES
 
 LOCAL_ONLY, FINE_TUNING, ORACLE = REFERENCES = ("local_only", "fine_tuning", "oracle")
+BOUNDS = ("pooled",)  # marked as references are, and never missing
 SWEEP = "python -m launch.sweep"
 RUNS = "runs"
 FOLDER = "references"  # of the runs, beside those that they are compared with
@@ -75,7 +76,7 @@ def spell_baseline(runs: Sequence[ComparedRun]) -> str:
 
 
 def _list_fitted(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
-    return [run for run in runs if run.is_fitted and run.flags.get(ALGO) not in REFERENCES]
+    return [run for run in runs if run.is_fitted and run.flags.get(ALGO) not in (*REFERENCES, *BOUNDS)]
 
 
 def _name_missing(runs: Sequence[ComparedRun]) -> dict[str, list[int]]:

@@ -1,0 +1,1 @@
+"""Training on the data of all clients in one place, the bound that federated methods are measured by."""
