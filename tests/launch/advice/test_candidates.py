@@ -133,9 +133,20 @@ def test_batches_of_amfl_fit_the_smallest_client(fewest, natural, size):
     assert method.fixed == (f"--support_size={size}", f"--query_size={size}")
 
 
-def test_methods_that_are_asked_for_stand_beside_those_that_always_are():
+OWN = """
+import dataclasses
+from launch.settings.algorithms import ALGORITHMS
+ROW = dataclasses.replace(ALGORITHMS["fedavg"], name="mine", searched={"epochs": "1|2"})
+"""
+
+
+def test_methods_that_are_asked_for_stand_beside_those_that_always_are(tmp_path, monkeypatch):
     assert list_names(FACTS, ("ditto", "scaffold", "fl_hc")) == [*ALWAYS, "ditto", "scaffold", "fl_hc"]
-    assert list_names(FACTS, ("examples.fed_dyn:ALGORITHM",), False) == ["local_only", "fedavg", "feddyn"]
+    (tmp_path / "my_advised_algorithm.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    *others, own = choose_methods(FACTS, ("my_advised_algorithm:ROW",), False).methods
+    assert [method.name for method in others] == ["local_only", "fedavg"]
+    assert (own.name, own.algo, own.space) == ("mine", "my_advised_algorithm:ROW", {"epochs": ("1", "2")})
     roles = {method.name: method.role for method in choose_methods(FACTS, ("apfl", "scaffold", "fl_hc")).methods}
     assert (roles["apfl"], roles["scaffold"], roles["fl_hc"]) == (PERSONAL, SHARED, GROUPS)
     [reason] = [reason for method, reason in choose_methods(FACTS, (), False).left_out if method.name == "pooled"]
