@@ -5,8 +5,8 @@ settings each, chosen on validation examples, and runs the few that are left on 
 sentences, a page and the commands that come next, and keeps to its minutes. The same command goes on where it was
 stopped. Its runs are ordinary run folders, below `<runs_dir>/<data>`.
 
-Exit codes: 0 there is advice, 1 it failed, 2 the request was wrong, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by
-SIGHUP.
+Exit codes: 0 there is advice, 1 it failed or the minutes were too few for any advice, 2 the request was wrong, 130
+stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 """
 
 import pathlib
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command(_run, "advise", USAGE, Flags, argv, common=COMMON)
 
 
-def _run(arguments: Sequence[str]) -> None:
+def _run(arguments: Sequence[str]) -> int:
     start_s = time.monotonic()
     request = parse_request(arguments)
     flags, facts = look_at(request.given)
@@ -48,8 +48,7 @@ def _run(arguments: Sequence[str]) -> None:
     except KeyboardInterrupt as error:
         again = f"stopped; go on with: {PROGRAM} {shlex.join(arguments)}"
         raise RunStopped(again, get_stop_code(error)) from None
-    if not request.is_plan_alone:
-        _advise(outcome, request.runs_dir / problem.name)
+    return 0 if request.is_plan_alone else _advise(outcome, request.runs_dir / problem.name)
 
 
 def _contest(request: Request, problem: Problem, chosen: Chosen, spent_s: float) -> Outcome:
@@ -74,8 +73,8 @@ def _contest(request: Request, problem: Problem, chosen: Chosen, spent_s: float)
     return outcome._replace(entered=(*entered, *left_out))
 
 
-def _advise(outcome: Outcome, folder: pathlib.Path) -> None:
-    """Judges, and writes and says what follows."""
+def _advise(outcome: Outcome, folder: pathlib.Path) -> int:
+    """Judges, and writes and says what follows; returns the exit code."""
     from launch.advice.commands import list_commands
     from launch.advice.page import write_page
     from launch.advice.sentences import say_advice
@@ -86,6 +85,7 @@ def _advise(outcome: Outcome, folder: pathlib.Path) -> None:
     _say("advice", say_advice(advice))
     _say("page", [str(folder / PAGE)])
     _say("next", [f"{what}:\n{INDENT}  {command}" for what, command in list_commands(advice)])
+    return 0 if advice.decision.comparisons else 1
 
 
 def _say(name: str, lines: Sequence[str]) -> None:

@@ -48,7 +48,9 @@ def _obstruct_fedsikd(facts: Facts) -> str:
 
 
 def _obstruct_fedcd(facts: Facts) -> str:
-    return _find_no_groups(facts) if facts.num_classes else "the labels are no classes, by which it scores models"
+    # Words have right answers, too.
+    is_right_or_wrong = facts.task.metric.name.endswith("accuracy")
+    return _find_no_groups(facts) if is_right_or_wrong else "the labels are no classes, by which it scores models"
 
 
 def _obstruct_partial(facts: Facts) -> str:
@@ -180,7 +182,7 @@ def choose_methods(facts: Facts, names: Sequence[str] = (), has_pooled: bool = T
     for candidate in _list_asked(names):
         reason = candidate.find_obstacle(facts)
         if candidate.name == POOL and not has_pooled:
-            reason = "--no_pooled"
+            reason = "as --no_pooled asks"
         method = Method(candidate.name, _get_title(candidate), candidate.algo, role=candidate.role, cost=candidate.cost)
         if reason:
             left_out.append((method, reason))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from datasets.arrays import ArrayDataset
 from datasets.catalog import find_dataset
 from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
@@ -161,8 +162,8 @@ def choose_splits(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return flags, notes
 
 
-def _count_clients(arrays: Any) -> int:
-    return len(arrays.client_names or ()) if not isinstance(arrays, ClientSource) or arrays.has_clients else 1
+def _count_clients(arrays: ArrayDataset | ClientSource) -> int:
+    return len(arrays.client_names or ())
 
 
 def _count_judged(data: FederatedData) -> int:

@@ -11,11 +11,12 @@ import launch.train
 from launch import advise
 from launch.console.stop_signals import StopSignal
 from launch.contests import stages
-from launch.contests.contest import Outcome, run_contest
+from launch.contests.contest import Entered, Outcome, run_contest
 from launch.contests.plan import Plan, Planned
 from launch.settings.flags import parse_config
 from launch.sweeps.tasks import build_arguments
 
+PLAN = Plan(rounds=3, trials=1, first_share=1.0, kept=1, trial_seeds=(100,), finalists=1, seeds=(0, 1), most_seeds=2)
 OUTCOME = Outcome(None, None, {}, (), 0.0, False)
 DIGITS = ("--dataset=digits", "--partition=iid", "--num_clients=4", "--model=logistic_regression")
 
@@ -33,7 +34,7 @@ data     digits: classification, 10 classes, judged by the clients' own accuracy
 clients  4, examples of each to train on: 215 to 216, in the middle 216
 splits   of each client's examples 15% to choose by, 25% to test on, where the data do not say it
 note     clients are simulated (--partition=iid): the advice is for clients that differ like that
-left out All data in one place: --no_pooled
+left out All data in one place: as --no_pooled asks
 left out IFCA: 4 clients are too few for groups; expected at least 6
 left out FedPer or FedRep: the model has one layer alone
 left out CFL: 4 clients are too few for groups; expected at least 6
@@ -77,6 +78,18 @@ def test_what_the_contest_is_asked_for(advise_here, monkeypatch):
     assert problem.name == "digits" and problem.result == "client_test_accuracy"
 
 
+def test_minutes_that_were_too_few_are_a_failure_with_a_page(advise_here, tmp_path, monkeypatch):
+    def end(problem, methods, folder, **_):
+        folder.mkdir(parents=True)
+        return Outcome(problem, PLAN, {}, tuple(map(Entered, methods)), 60.0, True)
+
+    monkeypatch.setattr(advise, "run_contest", end)
+    code, printed, error = advise_here(*DIGITS, "--minutes=1")
+    assert (code, error) == (1, "") and "advice   Nothing can be advised yet" in printed
+    page = (tmp_path / "runs" / "advice" / "digits" / "advice.html").read_text()
+    assert "4 clients are too few for groups" in page
+
+
 @pytest.fixture
 def contest_here(monkeypatch, engine_of, no_plots):
     """Contests run in this process, one run after the other, by a plan that no time decides: a list of their runs."""
@@ -87,8 +100,7 @@ def contest_here(monkeypatch, engine_of, no_plots):
         return launch.train.main(build_arguments(task))
 
     def plan(methods, always, seconds, pace, rounds=None):
-        numbers = Plan(3, 1, 1.0, 1, (100,), 1, (0, 1), 2)
-        return Planned(numbers, tuple(method.name for method in methods), {}, (1.0, 1.0, 1.0), pace)
+        return Planned(PLAN, tuple(method.name for method in methods), {}, (1.0, 1.0, 1.0), pace)
 
     monkeypatch.setattr(stages, "make_plan", plan)
     engine = lambda tasks, jobs: engine_of(train)
@@ -111,7 +123,7 @@ def test_a_small_contest_from_end_to_end(advise_here, contest_here, tmp_path):
     sentences = [line[9:] for line in lines[start : start + 5]]
     page = html.unescape((folder / "advice.html").read_text())
     assert all(sentence in page for sentence in sentences)
-    assert lines[start + 5] == "page     runs/advice/digits/advice.html" and "one place: --no_pooled" in page
+    assert lines[start + 5] == "page     runs/advice/digits/advice.html" and "one place: as --no_pooled asks" in page
     # What is advised by then is what the same command says again, from the runs that are there.
     number = len(contest_here)
     code, again, error = advise_here(*arguments)

@@ -150,4 +150,4 @@ def test_methods_that_are_asked_for_stand_beside_those_that_always_are(tmp_path,
     roles = {method.name: method.role for method in choose_methods(FACTS, ("apfl", "scaffold", "fl_hc")).methods}
     assert (roles["apfl"], roles["scaffold"], roles["fl_hc"]) == (PERSONAL, SHARED, GROUPS)
     [reason] = [reason for method, reason in choose_methods(FACTS, (), False).left_out if method.name == "pooled"]
-    assert reason == "--no_pooled"
+    assert reason == "as --no_pooled asks"
