@@ -149,6 +149,15 @@ ROLES = {
 }
 
 
+# Those without a model for clients that take no part in training: of these nothing is measured then.
+NOT_FOR_NEW = frozenset(
+    (
+        *("local_only", "ditto", "partial", "fedsikd", "random_cluster", "fl_hc", "fedcd", "fedproto"),
+        *("async_periodic", "fed_async", "buffered"),
+    )
+)
+
+
 class Chosen(NamedTuple):
     """What is tried, the most telling first, and what is not, each with the reason."""
 
@@ -216,6 +225,8 @@ def _complete(method: Method, candidate: _Candidate, facts: Facts) -> Method:
         fixed = (*fixed, "--speed=profiles")
     if facts.num_clients > MOST_ASKED and "cohort_size" in row.names:
         fixed = (*fixed, f"--cohort_size={ASKED}")
+    if facts.num_new and candidate.algo in NOT_FOR_NEW:
+        fixed = (*fixed, "--test_new_clients=false")
     searched = {**row.searched, **candidate.further}
     space = parse_search(";".join(f"{name}={values}" for name, values in searched.items())) if searched else {}
     return method._replace(fixed=fixed, space=space)

@@ -42,6 +42,12 @@ class RoundFlags:
         "Clients, drawn by the seed, evaluated at the end of the run, beside all new ones; 0: all.",
         minimum=0,
     )
+    test_new_clients: bool = setting(
+        True,
+        "Whether new clients are tested at the end; false: they are left out, so that algorithms without a model for "
+        "them can stand beside others.",
+        needs=Needs("new_clients", bool, "--{flag}=<number> above 0"),
+    )
     clients_by_round: bool = setting(
         False, "Write what each evaluated client reaches in each evaluated round into clients_by_round.csv.gz."
     )

@@ -67,6 +67,10 @@ def _load(config: RunConfig) -> FederatedData:
         arrays = standardize_clients(arrays, config.unscaled)
     client_dir = config.client_dir or default_client_dir()
     data = build_federated_data(arrays, settings, client_dir, config.new_clients, config.most_test_examples)
+    if not config.test_new_clients:
+        kinds = data.archetypes
+        kinds = kinds and dataclasses.replace(kinds, of_clients=kinds.of_clients[: len(data.clients)])
+        data = dataclasses.replace(data, new_clients=(), archetypes=kinds)
     if is_users_own(config.dataset) and not is_random(config):
         data = dataclasses.replace(data, notes=(*arrays.notes, *_note_content(config, arrays, data)))
     return dataclasses.replace(data, source_digests=source_digests)

@@ -338,7 +338,10 @@ def build_process(config: RunConfig, spec: "ModelSpec", data: FederatedData) -> 
         expected = f"a file without joules, since --algo={config.algo} does not say what its clients do"
         raise ConfigError("device_profiles", config.device_profiles, expected)
     if data.new_clients and not process.takes_new_clients:
-        expected = f"0 with --algo={config.algo}, which has no model for clients that took no part"
+        expected = (
+            f"0 with --algo={config.algo}, which has no model for clients that took no part, or "
+            "--test_new_clients=false beside it"
+        )
         raise ConfigError("new_clients", config.new_clients, expected)
     from tff_algos.rounds.forwarding import MeteredProcess, QuantizationStart
     from tff_algos.weights import initialize_weights

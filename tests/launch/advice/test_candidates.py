@@ -1,15 +1,18 @@
 """Which methods fit which data, with a reason for each that does not, and what their trials vary."""
 
 import dataclasses
+import importlib
 
 import pytest
 
-from launch.advice.candidates import CANDIDATES, choose_methods, describe_left_out, name_as_chosen
+from launch.advice.candidates import CANDIDATES, NOT_FOR_NEW, choose_methods, describe_left_out, name_as_chosen
 from launch.advice.inspection import Facts
 from launch.contests.methods import GROUPS, PERSONAL, SHARED
 from launch.runs.task_columns import find_task_columns
+from launch.settings.algorithms import ALGORITHMS
 from launch.settings.flags import parse_config
 from launch.sweeps.tuning.search_space import Range, check_space
+from tff_algos.protocol import FederatedProcess
 
 DATA = ("--dataset=digits", "--partition=iid", "--batch_size=16")
 FACTS = Facts(
@@ -121,6 +124,17 @@ def test_clients_that_are_too_many_are_asked_in_turns():
     assert "--cohort_size=50" in fixed["amfl_p"] and not fixed["local_only"]
     fixed = {method.name: method.fixed for method in choose_methods(FACTS).methods}
     assert fixed["fedcd"] == ("--cohort_size=10",) and not fixed["fedavg"]
+
+
+def test_methods_without_a_model_for_new_clients_measure_nothing_of_them():
+    fixed = {method.name: method.fixed for method in choose_methods(change(num_new=4)).methods}
+    assert fixed["local_only"] == fixed["ditto"] == ("--test_new_clients=false",) and not fixed["fedavg"]
+    assert not any("--test_new_clients=false" in method.fixed for method in choose_methods(FACTS).methods)
+    for row in ALGORITHMS.values():
+        module = importlib.import_module(row.builder.partition(":")[0])
+        own = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == module.__name__]
+        takes = [each.takes_new_clients for each in own if issubclass(each, FederatedProcess)] or [True]
+        assert (row.name not in NOT_FOR_NEW) == takes[0], row.name
 
 
 @pytest.mark.parametrize(
