@@ -215,12 +215,6 @@ class FederatedData:
         labels = self.format.labels
         return np.fromfile(f"{client.path}.{split}.y", labels.dtype).reshape(-1, *labels.shape)
 
-    def pool(self) -> FederatedData:
-        """The federation of one client that has the train examples of all, see `datasets.pooled_client`."""
-        from datasets.pooled_client import pool_clients
-
-        return pool_clients(self)
-
     def read_pooled(self, clients: Iterable[ClientFiles], split: str) -> tuple[np.ndarray, np.ndarray]:
         """The same split of several clients, concatenated in the order given."""
         import numpy as np

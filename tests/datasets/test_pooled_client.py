@@ -10,6 +10,7 @@ import pytest
 from datasets import client_files
 from datasets.example_format import ExampleFormat, ExampleWeights
 from datasets.federated_data import ClientFiles, DeviceProfiles, FederatedData
+from datasets.pooled_client import pool_clients
 from files import cache
 
 FORMAT = ExampleFormat((2,), "float32", ("a", "b", "c"))
@@ -37,7 +38,7 @@ def read(pool, suffix, dtype):
 
 
 def test_the_pool_has_the_examples_one_client_after_the_other(data):
-    pooled = data.pool()
+    pooled = pool_clients(data)
     [pool] = pooled.clients
     assert (pool.index, pool.num_train, pool.num_validation, pool.num_test) == (0, 6, 0, 0)
     # Nothing is written before somebody asks.
@@ -54,7 +55,7 @@ def test_the_pool_has_the_examples_one_client_after_the_other(data):
 
 def test_weights_are_pooled_as_well(data):
     weighed = dataclasses.replace(FORMAT, weights=ExampleWeights("w", 2.5, 0.0, 5.0, 0, 6))
-    [pool] = dataclasses.replace(data, format=weighed).pool().clients
+    [pool] = pool_clients(dataclasses.replace(data, format=weighed)).clients
     assert read(pool, ".train.w", np.float32) == [0, 1, 2, 3, 4, 5]
 
 
@@ -64,16 +65,16 @@ def test_clients_that_are_read_one_by_one(data):
         return np.full((client.num_train, 2), client.index, np.float32), np.full(client.num_train, 1, np.int32)
 
     clients = tuple(dataclasses.replace(client, write=pytest.fail) for client in data.clients)
-    [pool] = dataclasses.replace(data, clients=clients, reader=give).pool().clients
+    [pool] = pool_clients(dataclasses.replace(data, clients=clients, reader=give)).clients
     assert read(pool, ".train.x", np.float32) == [0] * 4 + [1] * 6 + [2] * 2
 
 
 def test_it_is_written_once_and_again_when_it_is_damaged(data, monkeypatch):
-    [pool] = data.pool().clients
+    [pool] = pool_clients(data).clients
     content = pathlib.Path(f"{pool.path}.train.x").read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(FederatedData, "read_split", pytest.fail)
-        [again] = data.pool().clients
+        [again] = pool_clients(data).clients
         assert again.path == pool.path
     pathlib.Path(f"{pool.prefix}.train.x").write_bytes(content[:-4] + b"\0\0\0\1")
     client_files._checked.clear()
@@ -83,12 +84,12 @@ def test_it_is_written_once_and_again_when_it_is_damaged(data, monkeypatch):
 
 def test_other_clients_have_another_pool(data):
     fewer = dataclasses.replace(data, clients=data.clients[:2], new_clients=data.clients[2:])
-    [pool], [whole] = fewer.pool().clients, data.pool().clients
+    [pool], [whole] = pool_clients(fewer).clients, pool_clients(data).clients
     assert pool.prefix != whole.prefix and pool.num_train == 5
     assert read(pool, ".train.y", np.int32) == [0, 1, 2, 0, 1]
 
 
 def test_the_cache_can_be_cleaned_of_it(data, tmp_path):
-    [pool] = data.pool().clients
+    [pool] = pool_clients(data).clients
     assert os.path.exists(pool.path + ".train.x")
     assert client_files.clean_client_dir(str(tmp_path)) > 0 and not os.path.exists(os.path.dirname(pool.prefix))

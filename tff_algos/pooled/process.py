@@ -21,6 +21,7 @@ import math
 import numpy as np
 
 from datasets.federated_data import FederatedData
+from datasets.pooled_client import pool_clients
 from models.model_spec import ModelSpec
 from tff_algos.client.local_training import count_examples_trained
 from tff_algos.pooled.config import PooledConfig
@@ -36,7 +37,7 @@ class PooledProcess(SeparateProcess):
 
     @functools.cached_property
     def trained(self) -> FederatedData:
-        return self.clients.pool()
+        return pool_clients(self.clients)
 
     def list_work(self, state: ServerState, next_state: ServerState) -> list[ClientWork]:
         """Step 1: what each client's examples weigh, as they lie in its files, in the first round."""
