@@ -214,24 +214,16 @@ def make_array_dataset(
     Raises:
       DatasetError: see `ArrayDataset`.
     """
-    owners: dict[str, Any] = {"train_clients": None, "client_names": None}
-    if clients is not None:
-        ids, train_clients = np.unique(clients, return_inverse=True)
-        client_names = tuple(str(client) if ids.dtype.kind == "U" else f"client_{client}" for client in ids)
-        owners = {"train_clients": train_clients, "client_names": client_names}
+    owners = _name_owners(name, clients, test_clients, test[1].shape[:1])
     parts: dict[str, Any] = {
         "train_x": np.ascontiguousarray(train[0]),
         "train_y": np.ascontiguousarray(train[1], format.labels.dtype),
         "test_x": np.ascontiguousarray(test[0]),
         "test_y": np.ascontiguousarray(test[1], format.labels.dtype),
     }
-    # In the digest only if given: what is always there would change those of all data sets without it.
-    if test_clients is not None:
-        owners["test_clients"] = np.searchsorted(ids, test_clients)
-        if test_clients.shape != test[1].shape[:1] or not set(test_clients.tolist()) <= set(ids.tolist()):
-            raise DatasetError(f"{name}: expected a client of the train part for each test example")
     described = {"class_names": format.class_names, "preprocessing": format.preprocessing}
     identity: dict[str, Any] = {"name": name, **parts, **described, **owners}
+    # Only if given: what is always there would change the digests of all data sets without it.
     if is_ordered_by_time:
         identity["is_ordered_by_time"] = True
     if format.labels != CLASS_LABELS:
@@ -255,6 +247,23 @@ def make_array_dataset(
         weights=weights,
         blocks=blocks,
     )
+
+
+def _name_owners(
+    name: str, clients: np.ndarray | None, test_clients: np.ndarray | None, test_shape: tuple[int, ...]
+) -> dict[str, Any]:
+    """The fields of an `ArrayDataset` that say whose the examples are, as its digest has them."""
+    if clients is None:
+        return {"train_clients": None, "client_names": None}
+    ids, train_clients = np.unique(clients, return_inverse=True)
+    client_names = tuple(str(client) if ids.dtype.kind == "U" else f"client_{client}" for client in ids)
+    owners: dict[str, Any] = {"train_clients": train_clients, "client_names": client_names}
+    # In the digest only if given, as above.
+    if test_clients is not None:
+        if test_clients.shape != test_shape or not set(test_clients.tolist()) <= set(ids.tolist()):
+            raise DatasetError(f"{name}: expected a client of the train part for each test example")
+        owners["test_clients"] = np.searchsorted(ids, test_clients)
+    return owners
 
 
 def _compute_digest(fields: dict[str, Any]) -> str:

@@ -19,6 +19,10 @@ from datasets.npz_labels import standardise_labels
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 MOST_POOLED_BYTES = 8 * 2**30  # read into memory for a partition that mixes clients
+OVERLAP_NOTE = (
+    "windows overlap, and this partition deals them at random, so that validation and test windows share rows with "
+    "windows that are trained on; give --window_step as long as --window"
+)
 HELD_OUT = 0.2  # of all examples, where clients are mixed and the data have no test part
 
 ReadClient = Callable[[int, str], tuple[np.ndarray, np.ndarray]]
@@ -62,10 +66,12 @@ class ClientSource:
         classes; None to read them client by client.
       filled: how many values were missing and are filled in, by column of a table.
       weights: how much examples count in training; None: all alike.
+      overlap: how many examples after one still share something with it, of a client in order of time; where its train
+        part is cut into splits, so many before each cut are left out.
 
     Raises:
-      DatasetError: the counts do not fit the names, nobody has a train example, two clients have one name, or a name
-        holds a control character.
+      DatasetError: the counts do not fit the names, nobody has a train example, two clients have one name, a name holds
+        a control character, or examples in no order overlap.
     """
 
     name: str
@@ -82,6 +88,7 @@ class ClientSource:
     count_labels: Callable[[], np.ndarray] | None = None
     filled: Mapping[str, int] = dataclasses.field(default_factory=dict)
     weights: SourceWeights | None = None
+    overlap: int = 0
 
     def __post_init__(self):
         check_names(self.name, "client", self.client_names)
@@ -95,6 +102,8 @@ class ClientSource:
                 raise DatasetError(f"{self.name}: {len(counts)} counts of {split} for {len(self.client_names)} clients")
         if not self.num_examples[TRAIN].any():
             raise DatasetError(f"{self.name}: nobody has an example to train on")
+        if self.overlap and not self.is_ordered_by_time:
+            raise DatasetError(f"{self.name}: overlap={self.overlap}, expected 0 of examples that are in no order")
 
     @property
     def has_tests(self) -> bool:
@@ -135,7 +144,7 @@ class ClientSource:
         """All examples in memory, for partitions that mix the clients.
 
         The test part is that of the data, without one a stratified fifth that is drawn from `seed`. Validation
-        examples of the data are trained on: such partitions draw their own.
+        examples of the data are trained on: such partitions draw their own. That examples overlap is noted.
         """
         x, y, clients = self.read_all(TRAIN)
         weights = None if self.weights is None else self.read_all_weights(TRAIN)
@@ -154,6 +163,8 @@ class ClientSource:
                 )
             train, test, clients = (x[trained], y[trained]), (x[held_out], y[held_out]), clients[trained]
             weights = None if weights is None else weights[trained]
+        or_natural = ", or --partition=natural" if self.has_clients else ""
+        notes = (*self.notes, OVERLAP_NOTE + or_natural) if self.overlap else self.notes
         return make_array_dataset(
             self.name,
             train,
@@ -163,7 +174,7 @@ class ClientSource:
             num_dropped=self.num_dropped,
             is_ordered_by_time=self.is_ordered_by_time,
             reading=self.reading,
-            notes=self.notes,
+            notes=notes,
             filled=self.filled,
             weights=TrainWeights(self.weights.column, weights) if self.weights and weights is not None else None,
         )

@@ -142,7 +142,9 @@ class StreamedClients:
         drawn = {f"{split}_fraction": 0.0 for split in own}
         self._settings = dataclasses.replace(settings, **drawn)
         self._own = own
-        self.num_examples: Mapping[str, np.ndarray] = count_drawn(source.num_examples[TRAIN], self._settings) | own
+        self.num_examples: Mapping[str, np.ndarray] = (
+            count_drawn(source.num_examples[TRAIN], self._settings, source.overlap) | own
+        )
 
     def get_prefix(self, client: int) -> str:
         """The start of a client's file names, whether they are there or not."""
@@ -190,7 +192,8 @@ class StreamedClients:
 
     def _split(self, client: int, num_examples: int) -> dict[str, np.ndarray]:
         """What of a client's train part goes where."""
-        return split_client(np.arange(num_examples), client, self._settings, self._source.is_ordered_by_time)
+        source = self._source
+        return split_client(np.arange(num_examples), client, self._settings, source.is_ordered_by_time, source.overlap)
 
     def _read_parts(self, client: int) -> dict[str, Examples]:
         x, y = self._source.read(client, TRAIN)
@@ -309,9 +312,10 @@ def _read_test_part(
     counts = streamed.num_examples[TEST]
     chosen = np.flatnonzero(counts)
     if not len(chosen):
+        overlap = f" of which {source.overlap:,} can be left out before each cut" if source.overlap else ""
         raise DatasetError(
             f"{source.name}: no test examples: the data name none, and no client has {MINIMUM_EXAMPLES_TO_SPLIT} "
-            "examples, so that a part could be held out; name them, or take --partition=iid"
+            f"examples{overlap}, so that a part could be held out; name them, or take --partition=iid"
         )
     if most and counts.sum() > most:
         drawn = np.random.default_rng([seed, 5]).permutation(chosen)

@@ -215,6 +215,8 @@ CATEGORIES = ("one_hot", "index")
 DEFAULT_MISSING_WORDS = "na,n/a,nan,null,none,?,#n/a,<na>"
 YEAR_FIRST, DAY_FIRST, MONTH_FIRST, NUMBER = "ymd", "dmy", "mdy", "number"
 WRITTEN, FALSE_TRUE = "written", "false_true"
+LEAVE_OUT, KEEP = "leave_out", "keep"
+OF_WINDOWS = Needs("window", bool, "--window=<rows>")
 DECIMAL_MARKS = (AUTO, "point", "comma")
 
 
@@ -295,7 +297,15 @@ class TableOptions:
         0,
         "Rows from the start of a window to the start of the next; 0: as long as a window.",
         minimum=0,
-        needs=Needs("window", bool, "--window=<rows>"),
+        needs=OF_WINDOWS,
+    )
+    shared_rows: str = setting(
+        LEAVE_OUT,
+        "Windows of a series that share rows with one of its validation or test part: leave them out of what comes "
+        "before, or keep them, as earlier versions did.",
+        choices=(LEAVE_OUT, KEEP),
+        needs=OF_WINDOWS,
+        of_old_runs=KEEP,
     )
 
 

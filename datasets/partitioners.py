@@ -261,36 +261,50 @@ MINIMUM_EXAMPLES_TO_SPLIT = 12
 
 
 def split_client(
-    indices: np.ndarray, client: int, settings: PartitionSettings, is_ordered: bool = False
+    indices: np.ndarray, client: int, settings: PartitionSettings, is_ordered: bool = False, overlap: int = 0
 ) -> dict[str, np.ndarray]:
     """Divides one client's examples: split -> ascending indices; counts are rounded, halves up.
 
-    The division is random, unless the examples are ordered: then the test split comes last and validation before it.
-    With `most_train_examples` the rest of the train split is left out.
+    The division is random, unless the examples are ordered: then the test split comes last and validation before it,
+    each after `overlap` examples that are left out. A client whose train split would lose more than half its examples
+    that way keeps all. With `most_train_examples` the rest of the train split is left out.
     """
-    num_validation = num_test = 0
-    if len(indices) >= MINIMUM_EXAMPLES_TO_SPLIT:
-        # Halves go up; `round` would take them to even numbers.
-        num_validation = int(len(indices) * settings.validation_fraction + 0.5)
-        num_test = int(len(indices) * settings.test_fraction + 0.5)
+    counts = count_drawn(np.array([len(indices)]), settings, overlap if is_ordered else 0)
+    num_validation, num_test = (int(counts[split][0]) for split in ("validation", "test"))
     most = settings.most_train_examples or len(indices)
     if is_ordered:
-        train, validation, test = np.split(indices, [len(indices) - num_validation - num_test, len(indices) - num_test])
-        return {"train": train[:most], "validation": validation, "test": test}
+        test_start = len(indices) - num_test
+        validation_end = test_start - overlap * bool(num_test and num_validation)
+        validation_start = validation_end - num_validation
+        train_end = validation_start - overlap * bool(num_test or num_validation)
+        return {
+            "train": indices[:train_end][:most],
+            "validation": indices[validation_start:validation_end],
+            "test": indices[test_start:],
+        }
     # A client's split depends on no other client.
     shuffled = np.random.default_rng([settings.seed, 2, client]).permutation(indices)
     validation, test, train = np.split(shuffled, [num_validation, num_validation + num_test])
     return {"train": np.sort(train[:most]), "validation": np.sort(validation), "test": np.sort(test)}
 
 
-def count_drawn(num_examples: np.ndarray, settings: PartitionSettings) -> dict[str, np.ndarray]:
-    """How many examples `split_client` gives each split, of clients with so many: int64, shape (clients,)."""
-    is_split = num_examples >= MINIMUM_EXAMPLES_TO_SPLIT
+def count_drawn(num_examples: np.ndarray, settings: PartitionSettings, overlap: int = 0) -> dict[str, np.ndarray]:
+    """How many examples `split_client` gives each split, of clients with so many: int64, shape (clients,).
+
+    Args:
+      num_examples: int64, shape (clients,).
+      settings: with the shares.
+      overlap: of examples in order, how many are left out before a split; 0 if they are not.
+    """
+    # Halves go up; `round` would take them to even numbers.
     validation, test = (
-        np.where(is_split, (num_examples * fraction + 0.5).astype(np.int64), 0)
+        (num_examples * fraction + 0.5).astype(np.int64)
         for fraction in (settings.validation_fraction, settings.test_fraction)
     )
-    train = num_examples - validation - test
+    train, left_out = num_examples - validation - test, overlap * ((validation > 0) * 1 + (test > 0))
+    is_split = (num_examples >= MINIMUM_EXAMPLES_TO_SPLIT) & (2 * left_out <= train)
+    validation, test = np.where(is_split, validation, 0), np.where(is_split, test, 0)
+    train = np.where(is_split, train - left_out, num_examples)
     if settings.most_train_examples:
         train = np.minimum(train, settings.most_train_examples)
     return {"train": train, "validation": validation, "test": test}

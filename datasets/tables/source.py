@@ -21,7 +21,7 @@ from datasets.example_format import LABEL_KINDS, ExampleFormat
 from datasets.file_formats import FileFormat, name_data
 from datasets.layouts import FEATURES, TOKENS, resolve_layout
 from datasets.names import check_names, describe_joined, find_joined
-from datasets.options import AUTO, DEFAULT_MISSING_WORDS, FALSE_TRUE, NUMBER, ImageOptions, TextOptions
+from datasets.options import AUTO, DEFAULT_MISSING_WORDS, FALSE_TRUE, KEEP, NUMBER, ImageOptions, TextOptions
 from datasets.stored_source import (
     LEFT_OUT,
     SPLIT_ORDER,
@@ -416,10 +416,19 @@ def _cut(source: ClientSource, store: ExampleStore, options: DatasetOptions, pat
     if windows.num_gaps:
         noun = "gap" if windows.num_gaps == 1 else "gaps"
         text += f"; none crosses one of {windows.num_gaps:,} {noun} (more than {GAP:g} times a client's usual step)"
-    note = (
-        "windows overlap, so that the first of a client's test part share rows with the last before it; "
-        f"--window_step={length} makes them apart"
-    )
+    # Of windows that share rows, how many after one do so with it.
+    overlap, notes = -(-length // step) - 1, []
+    if overlap and options.shared_rows == KEEP:
+        notes.append(
+            "windows overlap, so that the first of a client's test part share rows with the last before it; "
+            f"--window_step={length} makes them apart"
+        )
+        overlap = 0
+    elif overlap:
+        count = "1 window" if overlap == 1 else f"{overlap:,} windows"
+        text += (
+            f"; where a client's parts are cut, {count} before the cut left out, for rows shared with those after it"
+        )
     last = windows.order[windows.starts + length - 1]
 
     def read_x(chosen: np.ndarray) -> np.ndarray:
@@ -446,10 +455,12 @@ def _cut(source: ClientSource, store: ExampleStore, options: DatasetOptions, pat
         num_examples=examples.num_examples,
         read=examples.read,
         weights=source.weights and source.weights._replace(read=examples.read_weights),
-        digest=compute_source_digest((), [source.digest, length, step]),
+        # As before windows were left out, where none is.
+        digest=compute_source_digest((), [source.digest, length, step, *([overlap] if overlap else [])]),
         is_ordered_by_time=True,
         reading=f"{source.reading}; {text}",
-        notes=(*source.notes, *([note] if step < length else [])),
+        notes=(*source.notes, *notes),
+        overlap=overlap,
         count_labels=source.count_labels and (lambda: examples.count_labels(len(rows.class_names))),
     )
 

@@ -40,6 +40,7 @@ def make(splits=("train", "validation", "test"), read=read, example_format=None,
         ({"num_examples": {"test": np.ones(3, int)}}, "parts test, expected train"),
         ({"num_examples": {"train": np.ones(3, int), "dev": np.ones(3, int)}}, "parts train, dev"),
         ({"num_examples": {"train": np.zeros(3, int)}}, "nobody has an example to train on"),
+        ({"overlap": 1}, "overlap=1, expected 0 of examples that are in no order"),
     ],
 )
 def test_what_does_not_fit_is_refused(changes, expected):

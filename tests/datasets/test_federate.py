@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
@@ -168,6 +169,32 @@ def test_splits_leave_something_to_train_on_and_are_counted_beforehand(number, v
     counted = {split: int(count[0]) for split, count in count_drawn(np.array([number]), few).items()}
     parts = split_client(np.arange(number), 3, few, is_ordered)
     assert {split: len(rows) for split, rows in parts.items()} == counted
+
+
+def test_what_overlaps_is_left_out_before_each_cut():
+    """Of 40 examples 10 are tested and 10 validate; 2 before each are left out. Of 11 left out twice, too many."""
+    shares = PartitionSettings(validation_fraction=0.25, test_fraction=0.25)
+    train, validation, test = split_client(np.arange(40), 0, shares, True, 2).values()
+    assert [train.tolist(), validation.tolist(), test.tolist()] == [[*range(16)], [*range(18, 28)], [*range(30, 40)]]
+    only_test = dataclasses.replace(shares, validation_fraction=0)
+    train, validation, test = split_client(np.arange(40), 0, only_test, True, 15).values()
+    assert (len(train), len(validation), test.tolist()) == (15, 0, [*range(30, 40)])
+    assert [len(rows) for rows in split_client(np.arange(40), 0, shares, True, 5).values()] == [10, 10, 10]
+    assert [len(rows) for rows in split_client(np.arange(40), 0, shares, True, 6).values()] == [40, 0, 0]
+
+
+@settings(deadline=None)
+@given(st.integers(1, 300), SHARES, SHARES, st.integers(0, 50), st.integers(0, 60))
+def test_parts_in_time_stay_so_far_apart_and_are_counted(number, validation, test, most, overlap):
+    drawn = PartitionSettings(validation_fraction=validation, test_fraction=test, most_train_examples=most)
+    parts = split_client(np.arange(number), 3, drawn, True, overlap)
+    counted = {split: int(count[0]) for split, count in count_drawn(np.array([number]), drawn, overlap).items()}
+    assert {split: len(rows) for split, rows in parts.items()} == counted and len(parts["train"])
+    given = [rows for rows in parts.values() if len(rows)]
+    assert all(after[0] - before[-1] > overlap for before, after in itertools.pairwise(given))
+    plain = split_client(np.arange(number), 3, drawn, True)
+    # What is tested is the same, whatever is left out before it.
+    assert not len(parts["test"]) or np.array_equal(parts["test"], plain["test"])
 
 
 @pytest.mark.parametrize(("num_examples", "num_held_out"), [(11, 0), (12, 1), (17, 1), (18, 2), (1500, 125)])

@@ -14,9 +14,12 @@ from refusals import assert_refused
 from small_tables import assert_facts, open_text, read_split, write_text
 
 from datasets.dataset import DatasetOptions
+from datasets.federate import build_federated_data
+from datasets.federated_data import SPLITS
 from datasets.file_formats import find_format
 from datasets.formats.csv import FORMAT as CSV
 from datasets.formats.csv import is_csv, make_csv_table
+from datasets.partition_settings import PartitionSettings
 from datasets.tables.cells import MISSING_WORDS
 from datasets.tables.scan import scan_table
 from datasets.tables.table import ClientFile, choose_roles, name_locations
@@ -193,6 +196,48 @@ READ = {
 def test_a_table_is_read(tmp_path, name):
     content, options, facts = READ[name]
     assert_facts(open_text(tmp_path, content, **options), **facts)
+
+
+def write_series(num_rows=(120, 40, 11), gap_after=30):
+    """A row a second of some clients, whose only feature tells the row; after so many rows an hour is missing."""
+    lines, number = ["user,time,a,y"], 0
+    for client, count in enumerate(num_rows):
+        for row in range(count):
+            lines.append(f"u{client},{row + 3600 * (row >= gap_after)},{number * 7 % 1009},{row % 2}")
+            number += 1
+    return "\n".join(lines) + "\n"
+
+
+WINDOWS = {"feature_columns": "a", "window": 4}
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 4, 6])
+def test_no_row_of_a_series_lies_on_two_sides(tmp_path, step):
+    source = open_text(tmp_path, write_series(), window_step=step, **WINDOWS)
+    shares = PartitionSettings(partition="natural", validation_fraction=0.15, test_fraction=0.25)
+    data = build_federated_data(source, shares, str(tmp_path))
+    for client in data.clients:
+        rows = [set(data.read_split(client, split)[0].ravel().tolist()) for split in SPLITS]
+        assert not (rows[0] & rows[1] or rows[0] & rows[2] or rows[1] & rows[2]) and rows[0]
+    assert sum(client.num_test for client in data.clients) > 0
+    overlap = {1: 3, 2: 1, 3: 1}.get(step, 0)
+    assert source.overlap == overlap and not source.notes
+    assert ("left out, for rows shared" in source.reading) == bool(overlap)
+    notes = source.pool().notes
+    assert len(notes) == bool(overlap) and all("or --partition=natural" in note for note in notes)
+
+
+def test_windows_that_share_rows_can_be_kept_as_they_were(tmp_path):
+    """The digests are those of versions without the option, by which the files of a client are found."""
+    kept, left_out, apart = (
+        open_text(tmp_path, write_series(), **WINDOWS, **options)
+        for options in ({"window_step": 2, "shared_rows": "keep"}, {"window_step": 2}, {})
+    )
+    assert (kept.overlap, left_out.overlap, apart.overlap) == (0, 1, 0)
+    assert kept.digest == "b276085d62703eb432e7ca521720ed77f439b63c497f2aac70f32826135cadc1"
+    assert apart.digest == "3bcc586ea8f9d5e19c7d5c7a74ca090addc6fedb1746c9d40b5d59f3dbab8f99"
+    assert left_out.digest not in (kept.digest, apart.digest)
+    assert "--window_step=4 makes them apart" in kept.notes[0] and "left out" not in kept.reading
 
 
 def test_a_regression_has_offset_and_scale_of_its_train_part(tmp_path):

@@ -41,6 +41,8 @@ def test_the_clients_of_a_table_are_the_clients_of_a_run(tmp_path):
 def test_windows_and_partitions_that_mix_are_for_files_too(tmp_path):
     write_table(tmp_path / "mine.csv")
     assert load("--data=mine.csv", "--window=4", "--window_step=2").format.input_shape == (4, 2)
+    kept = load("--data=mine.csv", "--window=4", "--window_step=2", "--shared_rows=keep")
+    assert "--window_step=4 makes them apart" in kept.notes[0]
     mixed = load("--data=mine.csv", "--partition=iid", "--num_clients=4", "--scale=0.1")
     assert [client.name for client in mixed.clients] == [f"client_{n}" for n in range(4)]
     assert mixed.format.preprocessing.scale == 0.1
@@ -116,6 +118,7 @@ def test_an_earlier_run_reads_words_and_dates_as_it_did(tmp_path):
     stored = {"dataset": "files", "data": "mine.csv", "algo": "fedavg"}
     completed = complete_stored_flags(stored, shared_fields())
     assert (completed["truth_names"], completed["date_form"]) == ("false_true", "number")
+    assert completed["shared_rows"] == "keep"
     rows = [f"{n % 28 + 1:02d}{n % 12 + 1:02d}2024,{n},{'Yes' if n % 2 else 'No'}\n" for n in range(60)]
     (tmp_path / "mine.csv").write_text("date,a,label\n" + "".join(rows))
     flags = ("--data=mine.csv", "--partition=iid", "--num_clients=2")
