@@ -51,6 +51,7 @@ from launch.sweeps.tuning.scored_runs import (
     run_grid_search,
 )
 from launch.sweeps.tuning.search_plots import HISTORY_PLOT, IMPORTANCE_PLOT, draw_history, draw_importance
+from launch.sweeps.tuning.search_space import format_search
 from launch.sweeps.tuning.study import JOURNAL, check_installed
 from launch.sweeps.tuning.trials import (
     Outcome,
@@ -115,8 +116,9 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _search_aloud(request: Request, is_one_of_many: bool) -> Searched:
-    if is_one_of_many:
-        say(f"search   {request.experiment.name}: {format_count(request.num_trials, 'trial')}")
+    if is_one_of_many or request.is_own_list:
+        of = f" of {format_search(request.space)}" if request.is_own_list else ""
+        say(f"search   {request.experiment.name}: {format_count(request.num_trials, 'trial')}{of}")
     return search(request)
 
 

@@ -14,7 +14,7 @@ from datasets.catalog import find_dataset
 from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
 from datasets.federated_data import FederatedData
-from datasets.options import BOUTS, is_users_own
+from datasets.options import BOUTS, KEEP, is_users_own
 from datasets.partition_settings import ARCHETYPE_PARTITIONS, NATURAL
 from datasets.partitioners import MINIMUM_EXAMPLES_TO_SPLIT
 from launch.console.shown_text import format_count
@@ -205,7 +205,9 @@ def _note(data: FederatedData, config: RunConfig, is_ordered: bool) -> list[str]
     if is_ordered and config.partition == NATURAL:
         notes.append("examples are in order of time: each client's last ones are for the test, those before to choose")
     if config.window and 0 < config.window_step < config.window:
-        notes.append("windows of rows overlap: those that share rows with the test part tell it what to answer")
+        are_kept = config.shared_rows == KEEP
+        what = "tell the test part what to answer (--shared_rows)" if are_kept else "are left out"
+        notes.append(f"windows of rows overlap: those that share rows with the test part {what}")
     return notes
 
 

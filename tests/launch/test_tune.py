@@ -136,6 +136,14 @@ def test_trials_between_the_ends_of_ranges_need_no_optuna(tmp_path, tune_by, cap
     assert len(trained) == 4 and read_rows(tmp_path / "trials.csv")[:3] == rows
 
 
+def test_what_nobody_has_typed_is_said(tmp_path, tune_by, capsys):
+    given = ["--algo=fedavg", "--rounds=2", "--trials=2", "--objective=validation_accuracy", f"--runs_dir={tmp_path}"]
+    assert tune_by(train, *given, alone=True) == 0
+    said = "search   fedavg_digits: 2 trials of learning_rate=log(0.0002,0.02);server_momentum=float(0.0,0.9)\n"
+    assert capsys.readouterr().out.startswith(said)
+    assert [row["learning_rate"] for row in read_rows(tmp_path / "fedavg_digits" / "trials.csv")][0] == "0.003"
+
+
 def test_a_search_goes_on_where_it_was_stopped(tmp_path, search):
     trained = []
 

@@ -61,6 +61,7 @@ class Request(NamedTuple):
       present: the data as they are now, of all trials; None looks anew for each.
       fixed: flags of all runs, which count where the experiment says something else.
       is_plain: whether there is no experiment, but an algorithm with these flags. Its own settings are scored as well.
+      is_own_list: whether the space is the list of the algorithm's row, which nobody has typed.
     """
 
     experiment: Recipe
@@ -80,6 +81,7 @@ class Request(NamedTuple):
     present: PresentData | None = None
     fixed: tuple[str, ...] = ()
     is_plain: bool = False
+    is_own_list: bool = False
 
     @property
     def folder(self) -> pathlib.Path:
@@ -183,14 +185,14 @@ def parse_requests(argv: Sequence[str]) -> list[Request]:
         raise FlagError(f"--output={values.output}: expected the name of a .csv for the table of trials")
     if values.output and len(recipes) > 1:
         raise FlagError(f"--output={values.output}: is the table of one algorithm, not of {len(recipes)}; leave it out")
-    is_own = not (values.search or values.experiment)
-    space = {} if is_own else parse_search(values.search)
+    has_own_list = not (values.search or values.experiment)
+    space = {} if has_own_list else parse_search(values.search)
     for name, other in (("first_pruning_round", f"--pruner={MEDIAN}"), ("confirm_trials", "--confirm_seeds")):
         is_idle = values.pruner == NO_PRUNER if name == "first_pruning_round" else not values.confirm_seeds
         if getattr(values, name) is not None and is_idle:
             raise FlagError(f"--{name}: does nothing without {other}")
     fixed, _ = share_arguments(recipes, left)
-    spaces = _build_own_spaces(recipes, fixed) if is_own else _share_space(space, recipes)
+    spaces = _build_own_spaces(recipes, fixed) if has_own_list else _share_space(space, recipes)
     if twice := next((name for name in map(get_flag, left) if name in space), None):
         raise FlagError(f"--{twice}: is searched as well; leave it out, or give one value more in --search")
     requests = [_build_request(values, recipe, spaces[recipe.name], fixed[recipe.name]) for recipe in recipes]
@@ -288,6 +290,7 @@ def _build_request(values: Flags, recipe: Recipe, space: SearchSpace, fixed: Seq
         values.confirm_trials or CONFIRM_TRIALS,
         fixed=tuple(fixed),
         is_plain=is_plain,
+        is_own_list=not (values.search or values.experiment),
     )
 
 

@@ -75,8 +75,10 @@ def test_an_order_of_time_and_overlapping_windows_are_said(write_table):
     given = write_table(40, head=",time", cells=lambda row: f",{row}")
     _, facts = look_at(given)
     assert facts.is_ordered and "in order of time" in facts.notes[-1]
-    _, facts = look_at({**given, "window": 4, "window_step": 1})
-    assert any("overlap" in note for note in facts.notes)
+    windows = {**given, "window": 4, "window_step": 1}
+    for further, said in (({}, "are left out"), ({"shared_rows": "keep"}, "tell the test part what to answer")):
+        _, facts = look_at({**windows, **further})
+        assert any("overlap" in note and said in note for note in facts.notes)
 
 
 def test_devices_differ_by_what_a_file_says(write_table, tmp_path):

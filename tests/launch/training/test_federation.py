@@ -424,14 +424,14 @@ def test_a_finished_run_needs_its_loss_only_to_train_further(data, own_loss, tmp
 
 
 def test_new_clients_that_are_not_tested_are_left_out_and_the_others_stay_as_they_are(tmp_path):
-    arguments = ["--algo=ditto", "--num_clients=5", "--new_clients=2", "--partition=iid", "--variant=permuted"]
+    arguments = ["--algo=ditto", "--num_clients=6", "--new_clients=2", "--partition=iid", "--variant=permuted"]
     arguments += ["--variant_groups=2", f"--client_dir={tmp_path}"]
     tested, left_out = (
         load_federated_data(parse_config([*arguments, *further])) for further in ((), ("--test_new_clients=false",))
     )
     assert len(tested.new_clients) == 2 and not left_out.new_clients
     assert left_out.clients == tested.clients and left_out.digest == tested.digest
-    assert len(left_out.archetypes.of_clients) == 3
-    assert left_out.archetypes.of_clients == tested.archetypes.of_clients[:3]
+    assert len(left_out.archetypes.of_clients) == 4
+    assert left_out.archetypes.of_clients == tested.archetypes.of_clients[:4]
     with pytest.raises(FlagError, match="--test_new_clients: does nothing with --new_clients=0"):
         parse_config(["--algo=ditto", "--test_new_clients=false"])
