@@ -84,7 +84,7 @@ def run_contest(
       FlagError: FedAvg's own flags, or those of all, are refused.
       RunFolderError: the folder is that of another contest or in use, or the data have changed since.
       ValueError: methods cannot be told apart, or something is named that there is not.
-      RunStopped: FedAvg cannot be run at all, or not three rounds of it within the time.
+      RunStopped: FedAvg cannot be run at all, or the time is too short for anything to be told.
       KeyboardInterrupt: we were asked to stop; the same call goes on.
     """
     _check(methods, always, equal)
@@ -111,7 +111,7 @@ def run_contest(
 
 
 def _check(methods: Sequence[Method], always: Collection[str], equal: Collection[str]) -> None:
-    """Raises ValueError, which is no user's mistake, unless the methods can be told apart and what is named is there."""
+    """Raises ValueError, no user's mistake, unless the methods can be told apart and what is named is there."""
     names = [method.name for method in methods]
     wrong = [name for name in names if names.count(name) > 1 or not _SNAKE_CASE.fullmatch(name)]
     wrong += [method.name for method in methods if method.role not in ROLES]

@@ -151,7 +151,7 @@ def make_plan(
         entered.remove(last)
         others = estimate(plans[least], entered)
         needed = format_duration(estimate(plans[least], [*entered, last]) - others)
-        left_out[last.name] = f"no time for it: its trials alone would take about {needed}"
+        left_out[last.name] = f"no time for it: it would take about {needed}"
     fitting = [plan for plan in plans if estimate(plan, entered) <= most_s]
     plan = fitting[-1] if fitting else plans[0]
     stages = estimate_stages(plan, entered, always, pace)

@@ -17,6 +17,7 @@ from launch.contests.outcome import Outcome
 from launch.contests.plan import (
     CALIBRATION_ROUNDS,
     FIRST_TRIAL_SEED,
+    PLANNED_SHARE,
     Pace,
     Planned,
     describe_plan,
@@ -31,6 +32,8 @@ from launch.settings.errors import FlagError
 
 # Of a run beside its rounds, where it was interrupted and so was not measured as a whole.
 _UNKNOWN_OVERHEAD_S = 10.0
+# A plan is cut where time is short, but one that is so many times too long is none.
+_MOST_TOO_LONG = 1.5
 # Trial seeds on which FedAvg is measured before there is a plan, if as many runs go on at a time.
 _MOST_CALIBRATIONS = 2
 
@@ -69,7 +72,7 @@ class Stages:
           rounds: of FedAvg; None: what the time allows.
 
         Raises:
-          RunStopped: FedAvg cannot be run, or not within the time.
+          RunStopped: FedAvg cannot be run, or the time is too short.
           FlagError: the flags of its runs are refused.
         """
         if self._journal.planned is None:
@@ -110,12 +113,23 @@ class Stages:
         usable = [method for name, method in self._methods.items() if name not in refused]
         now_s = self._journal.seconds
         planned = make_plan(usable, self._always, self._total_s - now_s, self._measure_pace(), rounds)
+        self._check_time(planned, now_s)
         planned = planned._replace(left_out={**refused, **planned.left_out})
         points = {name: self._builder.draw_points(self._methods[name], planned.plan.trials) for name in planned.names}
         # Each stage has its share of the time, also where that is too short for all or longer than it takes.
         shares = list(itertools.accumulate(planned.stages_s))
         until_s = tuple(now_s + (self._total_s - now_s) * share / shares[-1] for share in shares[:2])
         self._journal.add_plan(planned, points, until_s)
+
+    def _check_time(self, planned: Planned, now_s: float) -> None:
+        """Raises RunStopped if not even the smallest plan is near to what fits: it would tell nothing."""
+        needed_s = sum(planned.stages_s)
+        if needed_s > _MOST_TOO_LONG * (self._total_s - now_s):
+            raise RunStopped(
+                f"error: {format_duration(self._total_s)} are too short for anything to be told; here about "
+                f"{format_duration(now_s + needed_s / PLANNED_SHARE)} are needed; give more time, in another folder",
+                1,
+            )
 
     def _measure_pace(self) -> Pace:
         runs = {key: ended for key, ended in self._journal.runs.items() if key.stage == CALIBRATION}

@@ -188,6 +188,23 @@ def test_the_next_run_may_depend_on_those_that_have_ended(clock, make_tasks, cap
     assert capsys.readouterr().out.splitlines()[-1].startswith("[3/3] a, seed 2: done")
 
 
+def test_a_run_may_wait_for_one_that_goes_on_and_why_one_failed_is_told_at_once(clock, make_tasks):
+    tasks, ended, failed = make_tasks(3), [], []
+
+    def choose():
+        yield tasks[0]
+        while not ended:
+            yield pool.LATER
+        yield from tasks[1:]
+
+    engine = ScriptedEngine(clock, 3, {0: (3, 1), 1: (1, 0), 2: (1, 0)})
+    note = lambda task, reason: failed.append((task.config.seed, reason.partition(";")[0], list(ended)))
+    run = lambda task: ended.append(task.config.seed)
+    failures = pool.run_tasks(choose(), engine, run, rounds=[5] * 3, after_failure=note)
+    assert [at for at, _, _ in engine.started] == pytest.approx([0, 3, 3], abs=0.5) and len(failures) == 1
+    assert failed == [(0, "exit code 1", [])] and ended == [0, 1, 2]
+
+
 def test_a_run_that_need_not_go_on_keeps_a_checkpoint_and_is_no_failure(clock, make_tasks, capsys):
     engine = ScriptedEngine(clock, 2, {0: (1000, 0), 1: (5, 0)}, seconds_to_stop=2)
     ended = []

@@ -1,0 +1,368 @@
+"""Whole contests in a made-up world: what is run, what decides, and that a kill at any line changes nothing."""
+
+import json
+import math
+
+import pytest
+from scripted_contest import Killed, Nature, World, compete, make_method
+
+from launch.contests.journal import JOURNAL
+from launch.contests.methods import ALONE, GROUPS, PERSONAL, POOLED
+from launch.runs.errors import RunFolderError, RunStopped
+from launch.settings.errors import FlagError
+from launch.sweeps.held_journal import hold_journal
+
+METHODS = (
+    make_method("local_only", "local_only", role=ALONE),
+    make_method("fedavg"),
+    make_method("ifca", "ifca", role=GROUPS),
+    make_method("ditto", "ditto", role=PERSONAL),
+)
+LEVELS = {"local_only": Nature(level=0.4), "ifca": Nature(level=0.8, real=2), "ditto": Nature(level=0.6, virtual=2)}
+ALWAYS = ("fedavg", "local_only")
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """(world, seconds, ...) -> outcome of a contest of `METHODS`, by default in the one folder of the test."""
+
+    def compete_here(world, seconds=600.0, folder="c", methods=METHODS, **settings):
+        settings = {"always": ALWAYS, **settings}
+        return compete(world, methods, tmp_path / folder, monkeypatch, seconds, **settings)
+
+    return compete_here
+
+
+def read_lines(folder, what=""):
+    lines = [json.loads(line) for line in (folder / JOURNAL).read_text().splitlines()]
+    return [line for line in lines if what in ("", line["what"])]
+
+
+def summarize(outcome):
+    """What must be the same again: all but the seconds, and where the folders are."""
+    entered = [each._replace(runs=sorted(each.runs)) for each in outcome.entered]
+    return outcome._replace(entered=tuple(entered), seconds=0.0)
+
+
+def test_the_best_settings_of_the_best_methods_go_to_fresh_seeds(run, tmp_path):
+    outcome = run(world := World(LEVELS))
+    plan = outcome.plan
+    assert (plan.rounds, plan.trials, plan.kept, plan.trial_seeds, plan.seeds) == (30, 3, 1, (100, 101), (0, 1, 2))
+    for each in outcome.entered:
+        assert each.chosen == {"learning_rate": "0.1"} and not each.why_out and sorted(each.runs) == [0, 1, 2]
+        assert all(path == tmp_path / "c/seeds" / each.method.name / f"seed_{s}" for s, path in each.runs.items())
+        (kept,) = [trial for trial in each.trials if trial.scores[1]]
+        assert len(each.trials) == 3 and kept.settings == each.chosen and set(kept.scores[1]) == {100, 101}
+        assert [set(trial.scores[0]) for trial in each.trials] == [{100}] * 3
+        assert [trial.why_out for trial in each.trials if trial != kept] == ["others were better by then"] * 2
+    assert not outcome.is_cut and 300 < outcome.seconds < 600 and world.is_closed
+    assert {path.name for path in (tmp_path / "c").iterdir()} == {"trials", "seeds", JOURNAL, ".lock"}
+
+
+def test_only_the_best_are_finalists_and_equals_go_by_their_order(run):
+    more = [make_method(f"m_{i}", "fedavg") for i in range(3)]
+    outcome = run(World(LEVELS), 700.0, methods=(*METHODS[:3], *more))
+    assert outcome.plan.finalists == 2
+    assert [each.method.name for each in outcome.entered if each.runs] == ["local_only", "fedavg", "ifca", "m_0"]
+    assert outcome.get("m_1").why_out == "not among the best 2 on validation examples (accuracy 0.4767)"
+    assert outcome.get("m_1").chosen == {"learning_rate": "0.1"}
+
+
+def test_trials_and_results_never_share_a_seed_and_the_second_rung_goes_on_with_the_first(run):
+    run(world := World(LEVELS))
+    trial_seeds = {seed for folder, _, seed, _ in world.started if folder.startswith("trial_")}
+    fresh = {seed for folder, _, seed, _ in world.started if not folder.startswith("trial_")}
+    assert (trial_seeds, fresh) == ({100, 101}, {0, 1, 2})
+    again = [arguments for folder, name, seed, arguments in world.started if (name, seed) == ("ditto", 100)]
+    dirs = [next(each for each in arguments if each.startswith("--run_dir")) for arguments in again]
+    assert len(dirs) == 4 and len(set(dirs)) == 3
+    # One of three thirds goes on to the whole.
+    rounds = [next(each for each in arguments if each.startswith("--rounds=")) for arguments in again]
+    assert rounds == ["--rounds=100"] * 3 + ["--rounds=300"]
+
+
+def test_each_federated_method_has_what_fedavg_takes_on_the_same_seed(run):
+    """In this world a round takes 1, 1.5 or 2 virtual seconds with seeds 0, 1, 2; 100 and 101 are like 1 and 2."""
+    outcome = run(world := World(LEVELS))
+    found = {}
+    for folder, name, seed, arguments in world.started:
+        limit = next(float(each.partition("=")[2]) for each in arguments if each.startswith("--most_virtual_s"))
+        found.setdefault((name, folder == name, seed), set()).add(limit)
+    assert {found[name, True, seed] == {0.0} for name in ALWAYS for seed in range(3)} == {True}
+    assert [found["ifca", True, seed] for seed in range(3)] == [{30.03}, {45.045}, {60.06}]
+    assert found["ditto", False, 101] == {60.06} and found["ditto", False, 100] == {15.015, 45.045}
+    # Whose rounds take twice as long has half as many.
+    assert len(world.read_rows(outcome.get("ditto").runs[1])) == 15
+    assert outcome.limits["ifca"] == (300, 0.0, pytest.approx(52.5525)) and outcome.limits["fedavg"] == (30, 0.0, 0.0)
+
+
+def test_bytes_can_be_what_is_equal(run):
+    outcome = run(World(LEVELS), equal=["most_bytes"])
+    assert outcome.limits["ifca"] == (300, 6006.0, 0.0)
+
+
+@pytest.mark.parametrize("slots", [3, 16])
+def test_any_number_of_slots_gives_the_same_scores(run, slots):
+    """With many slots, runs wait for what FedAvg takes on their seed."""
+    one, many = run(World(LEVELS), rounds=20), run(World(LEVELS, slots), rounds=20, folder="d")
+    for first, second in zip(one.entered, many.entered, strict=True):
+        assert first.chosen == second.chosen and first.runs.keys() <= second.runs.keys()
+        for before, after in zip(first.trials, second.trials, strict=False):
+            shared = {(rung, seed) for rung in range(2) for seed in before.scores[rung].keys() & after.scores[rung]}
+            if many.plan.first_share == one.plan.first_share:
+                assert all(before.scores[rung][seed] == after.scores[rung][seed] for rung, seed in shared)
+
+
+def choose_ifca(outcome):
+    return ["ifca"] if len(outcome.get("ifca").runs) < 5 else []
+
+
+# With a method whose flags are refused, and one of whose trials fails.
+WITH_FAILURES = {"methods": (*METHODS[1:], make_method("wrong", "fedavg", fixed=("--cohort_size=-1",)))}
+WITH_FAILURES |= {"always": ["fedavg"], "rounds": 5, "seconds": 300.0, "choose_more": choose_ifca}
+FAILING = {**LEVELS, "ditto": Nature(level=0.6, failure="error: no such luck", fails_with="learning_rate=0.3")}
+
+
+def test_a_contest_that_is_killed_after_every_line_of_its_journal_ends_the_same(run, tmp_path):
+    """One command after the other, each of which is killed after a line; what went on beside it is lost."""
+    expected = summarize(run(World(FAILING, slots=2, overhead_s=1), **WITH_FAILURES))
+    assert expected.entered[1].runs == [0, 1, 2, 3, 4] and not expected.is_cut
+    world, outcome, num_kills = World(FAILING, slots=2, overhead_s=1), None, 0
+    while outcome is None:
+        try:
+            outcome = run(world, folder="d", kill_after=1, **WITH_FAILURES)
+        except Killed:
+            num_kills += 1
+    assert summarize(outcome) == expected
+    lines = [line for line in read_lines(tmp_path / "d") if line["what"] != "time"]
+    assert num_kills == len(lines) > 40 and sum(line["what"] == "plan" for line in lines) == 1
+
+
+@pytest.mark.slow
+def test_a_contest_that_is_killed_once_ends_the_same_whenever_that_was(run, tmp_path):
+    expected = summarize(run(World(FAILING, slots=2, overhead_s=1), **WITH_FAILURES))
+    for killed_after in range(1, len([line for line in read_lines(tmp_path / "c") if line["what"] != "time"])):
+        world, folder = World(FAILING, slots=2, overhead_s=1), f"k{killed_after}"
+        with pytest.raises(Killed):
+            run(world, folder=folder, kill_after=killed_after, **WITH_FAILURES)
+        assert summarize(run(world, folder=folder, **WITH_FAILURES)) == expected, killed_after
+
+
+@pytest.mark.parametrize("seconds", [100.0, 250.0])
+def test_where_time_is_short_what_was_decided_stays_decided_after_a_kill(run, tmp_path, seconds):
+    """Time goes on, so less may be run; but what is in the journal is neither run anew nor decided otherwise."""
+    natures = {**LEVELS, "ifca": Nature(level=0.8, real=6)}
+    run(World(natures, slots=2), seconds)
+    count = len([line for line in read_lines(tmp_path / "c") if line["what"] != "time"])
+    for killed_after in range(2, count, 5):
+        world, folder = World(natures, slots=2), f"k{killed_after}"
+        with pytest.raises(Killed):
+            run(world, seconds, folder=folder, kill_after=killed_after)
+        before, num_started = read_lines(tmp_path / folder), len(world.started)
+        outcome = run(world, seconds, folder=folder)
+        after = read_lines(tmp_path / folder)
+        assert after[: len(before)] == before
+        over = [tuple(line["key"]) for line in after if line["what"] in ("run", "skip", "stop")]
+        assert (
+            len(set(over)) == len(over) and outcome.seconds <= 1.1 * seconds and world.clock.now - 1000 <= 1.1 * seconds
+        )
+        done = {tuple(line["key"][1:]) for line in before if line["what"] == "run" and line["key"][0] == "fresh"}
+        assert not done & {(name, -1, seed) for folder, name, seed, _ in world.started[num_started:] if folder == name}
+
+
+def test_a_finished_contest_is_not_run_again(run):
+    first = run(world := World(LEVELS))
+    num_started = len(world.started)
+    world.clock.sleep(5000)
+    assert run(world) == first and len(world.started) == num_started
+
+
+def test_a_command_that_is_stopped_goes_on_with_its_runs_and_its_time(run, tmp_path):
+    world = World(LEVELS)
+
+    class Rings(type(world.clock)):
+        def sleep(self, seconds):
+            super().sleep(seconds)
+            if self.now == 1200.0:
+                raise KeyboardInterrupt
+
+    world.clock = Rings()
+    with pytest.raises(KeyboardInterrupt):
+        run(world)
+    assert 200 <= read_lines(tmp_path / "c")[-1]["seconds"] < 203
+    world.clock.now += 10_000
+    outcome = run(world)
+    assert outcome.seconds < 660 and not outcome.get("ifca").why_out
+    assert summarize(outcome)._replace(is_cut=False) == summarize(run(World(LEVELS), folder="d"))
+
+
+def test_seconds_before_the_contest_count(run):
+    assert run(World(LEVELS), spent_s=30.0).seconds > 330
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"seconds": 601.0}, "seconds 600.0, not 601.0"),
+        ({"rounds": 7}, "rounds null, not 7"),
+        ({"always": ["fedavg"]}, "always"),
+        ({"methods": METHODS[:3]}, "methods"),
+        ({"methods": (*METHODS[:3], make_method("ditto", "ditto", {}, role=PERSONAL))}, "ditto"),
+    ],
+)
+def test_another_request_in_the_folder_is_refused_in_a_line(run, tmp_path, changes, what):
+    with pytest.raises(Killed):
+        run(World(LEVELS), kill_after=4)
+    with pytest.raises(RunFolderError, match=f"holds a contest of another request \\({what}.*choose another") as error:
+        run(World(LEVELS), **changes)
+    assert "\n" not in str(error.value) and len(read_lines(tmp_path / "c")) == 4
+
+
+def test_data_that_have_changed_since_are_refused(run, monkeypatch):
+    with pytest.raises(Killed):
+        run(world := World(LEVELS), kill_after=9)
+    change = "on other data than my.csv holds now"
+    monkeypatch.setattr("launch.sweeps.present_data.PresentData.find_change", lambda *arguments: change)
+    with pytest.raises(
+        RunFolderError, match=r"seed_100: a run on other data than my\.csv holds now; choose another folder"
+    ):
+        run(world)
+
+
+def test_a_folder_that_is_in_use_or_damaged_or_lacks_a_run_is_refused(run, tmp_path):
+    outcome = run(world := World(LEVELS))
+    with (
+        hold_journal(tmp_path / "c", JOURNAL, "contest"),
+        pytest.raises(RunFolderError, match="a contest goes on there"),
+    ):
+        run(world)
+    (outcome.get("ifca").runs[1] / "summary.json").unlink()
+    with pytest.raises(RunFolderError, match="ifca/seed_1: this run of the contest is gone"):
+        run(world)
+    (tmp_path / "c" / JOURNAL).write_text('{"what": "request"}\n')
+    with pytest.raises(RunFolderError, match="damaged; move it away"):
+        run(world)
+
+
+def test_the_torn_line_of_a_crash_is_dropped(run, tmp_path):
+    expected = summarize(run(World(LEVELS), folder="d"))
+    with pytest.raises(Killed):
+        run(world := World(LEVELS), kill_after=8)
+    with open(tmp_path / "c" / JOURNAL, "a") as file:
+        file.write('{"what": "run", "sec')
+    assert summarize(run(world)) == expected
+
+
+def test_runs_that_fail_put_out_the_trial_or_the_method_and_never_the_contest(run):
+    natures = {
+        **LEVELS,
+        "ifca": Nature(level=0.8, failure="error: it diverged", fails_with="learning_rate=0.1"),
+        "ditto": Nature(failure="error: no memory is left"),
+    }
+    refused = make_method("refused", "fedavg", {"learning_rate": ("-1", "-2")})
+    flags = make_method("flags", "fedavg", fixed=("--no_such_flag=1",))
+    late = make_method("late", "fedavg")
+    natures["late"] = Nature(level=0.9, failure="error: no such seed", fails_with="--seed=101")
+    outcome = run(World(natures), 900.0, methods=(*METHODS, refused, flags, late))
+    ifca = outcome.get("ifca")
+    assert ifca.chosen != {"learning_rate": "0.1"} and sorted(ifca.runs) == [0, 1, 2]
+    assert "it diverged" in [trial.why_out for trial in ifca.trials]
+    assert outcome.get("ditto").why_out == "no memory is left" and outcome.get("ditto").chosen is None
+    assert outcome.get("refused").why_out.startswith("--learning_rate=-")
+    assert outcome.get("flags").why_out.startswith("--no_such_flag") and not outcome.get("flags").trials
+    # Its trials have one seed of two: these are compared with the same seed of the others.
+    assert sorted(outcome.get("late").runs) == [0, 1, 2]
+    assert not outcome.is_cut
+
+
+def test_a_method_whose_first_round_is_long_has_whole_runs_at_once(run, tmp_path):
+    """As one that first trains teachers: a third of the time is less than its first round takes."""
+    natures = {**LEVELS, "ifca": Nature(level=0.9, virtual=14), "ditto": Nature(virtual=50)}
+    outcome = run(World(natures, slots=2), 900.0, rounds=30)
+    # 45 virtual seconds with seed 100: its rounds take 21 each, so that it has two, and none in 11.
+    assert outcome.plan.first_share == 0.25
+    assert sorted(outcome.get("ifca").runs) == [0, 1, 2, 3, 4][: len(outcome.get("ifca").runs)]
+    assert outcome.get("ifca").trials[0].scores[0].keys() == {100} and len(read_lines(tmp_path / "c", "whole")) == 2
+    assert outcome.get("ditto").why_out.endswith("expected 0 or at least 75, which the first round takes")
+
+
+def test_fedavg_has_to_run(run):
+    with pytest.raises(RunStopped, match="fedavg, trial 0, seed 100: exit code 2; error: no data"):
+        run(World({"fedavg": Nature(failure="error: no data")}))
+    with pytest.raises(FlagError, match="--cohort_size=-1"):
+        run(World({}), folder="d", methods=(make_method("fedavg", fixed=("--cohort_size=-1",)),), always=())
+    with pytest.raises(RunStopped, match="error: 20 s are too short: 3 rounds of Fedavg take longer"):
+        run(World({}, overhead_s=100.0), 20.0, folder="e")
+    with pytest.raises(
+        RunStopped, match=r"error: 1 min 0 s are too short for anything to be told; .* about 4 min 7 s are"
+    ):
+        run(World({}, overhead_s=20.0), 60.0, folder="g")
+    with pytest.raises(FlagError, match="--dp_epsilon=1: expected 0, since trials go on"):
+        methods = (make_method("fedavg", fixed=("--dp_epsilon=1", "--client_weighting=equal")),)
+        run(World({}), folder="f", methods=methods, always=())
+    # What it failed by may be over by now.
+    assert run(World(LEVELS)).get("fedavg").runs
+
+
+def test_further_seeds_go_to_whom_is_asked_for_and_to_fedavg(run, tmp_path):
+    asked = []
+
+    def choose(outcome):
+        asked.append({each.method.name: len(each.runs) for each in outcome.entered})
+        return ["ditto", "no_such"] if len(asked) < 3 else []
+
+    outcome = run(World(LEVELS), 900.0, rounds=10, choose_more=choose)
+    base = len(outcome.plan.seeds)
+    assert [each["ditto"] for each in asked] == [base, base + 1, base + 2]
+    assert {each.method.name: len(each.runs) - base for each in outcome.entered if each.runs} == {
+        "local_only": 0,
+        "fedavg": 2,
+        "ifca": 0,
+        "ditto": 2,
+    }
+    assert [line["methods"] for line in read_lines(tmp_path / "c", "seed")] == [["fedavg", "ditto"]] * 2
+
+
+def test_further_seeds_end_with_their_number_or_with_the_time(run, monkeypatch):
+    everyone = lambda outcome: [each.method.name for each in outcome.entered]
+    plenty = run(World(LEVELS), 1200.0, rounds=10, choose_more=everyone)
+    assert len(plenty.get("ditto").runs) == plenty.plan.most_seeds and not plenty.is_cut
+    monkeypatch.setattr("launch.contests.plan.PLANNED_SHARE", 0.95)
+    short = run(World(LEVELS), 560.0, folder="d", choose_more=everyone)
+    numbers = {len(each.runs) for each in short.entered if not each.why_out}
+    # As many as every method can have, none that only some would have had.
+    assert len(numbers) == 1 and max(numbers) < short.plan.most_seeds and not short.is_cut and short.seconds <= 560
+
+
+def test_lower_is_better_where_the_task_says_so(run, monkeypatch):
+    from launch.runs.task_columns import find_task_columns
+
+    task = find_task_columns("regression")
+    monkeypatch.setattr("scripted_contest.PROBLEM", compete.__globals__["PROBLEM"]._replace(task=task))
+    monkeypatch.setattr("scripted_contest.COLUMNS", (task.client_validation, task.client_test))
+    outcome = run(World(LEVELS))
+    assert math.isfinite(outcome.get("fedavg").trials[0].scores[0][100])
+    assert all(each.chosen != {"learning_rate": "0.1"} for each in outcome.entered)
+
+
+def test_only_the_plan(run):
+    outcome = run(world := World(LEVELS), plan_only=True)
+    assert outcome.plan.rounds == 30 and {name for _, name, _, _ in world.started} == {"fedavg"}
+    assert run(world).plan == outcome.plan
+
+
+def test_pooled_data_and_models_alone_have_fedavgs_rounds(run):
+    pooled = make_method("pooled", "fedavg", role=POOLED)
+    outcome = run(
+        World({**LEVELS, "pooled": Nature(virtual=100)}), methods=(*METHODS, pooled), always=(*ALWAYS, "pooled")
+    )
+    assert outcome.limits["pooled"] == outcome.limits["local_only"] == (outcome.plan.rounds, 0.0, 0.0)
+    assert len(World({}).read_rows(outcome.get("pooled").runs[0])) == outcome.plan.rounds
+
+
+@pytest.mark.parametrize(
+    "methods", [(METHODS[0],), (METHODS[1], METHODS[1]), (METHODS[1], METHODS[2]._replace(role="x"))]
+)
+def test_methods_are_told_apart(run, methods):
+    with pytest.raises(ValueError, match="expected names in snake case"):
+        run(World({}), methods=methods, always=())
