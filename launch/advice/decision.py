@@ -115,9 +115,9 @@ def decide(methods: Sequence[Measured], rows: Sequence[Measured], task: TaskColu
     alone = choose_row([*locals_, *(row for row in rows if row.name == OWN)], task)
     trivial = choose_row(rows, task)
     if winner is None or alone is None:
-        missing = "no federated method" if winner is None else "training alone"
+        missing = "a federated method" if winner is None else "training alone"
         names = [each and each.name for each in (winner, alone, trivial)]
-        why = f"{missing} has no finished run on a fresh seed"
+        why = f"a finished run of {missing} on a fresh seed"
         return Decision(UNDECIDED, names[0], None, names[1], names[2], why=why)
     fedavg = everything.get(FEDAVG)
     asked = {MAIN: (winner, alone)}
