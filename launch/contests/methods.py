@@ -9,6 +9,8 @@ from launch.sweeps.tuning.search_space import SearchSpace
 # place; the same one as all others; that of a group; its own, made from what others trained, too.
 ALONE, POOLED, SHARED, GROUPS, PERSONAL = "alone", "pooled", "shared", "groups", "personal"
 ROLES = (ALONE, POOLED, SHARED, GROUPS, PERSONAL)
+# The method that sets the pace: what it takes on a seed, other federated methods may spend.
+REFERENCE = "fedavg"
 # Those that take part in federated rounds, and so in what FedAvg may spend.
 FEDERATED_ROLES = (SHARED, GROUPS, PERSONAL)
 

@@ -54,6 +54,8 @@ class Algorithm:
       beside_steps: what its clients do beside steps of their optimizer, and a phone that trains does not; braces hold
         settings, as in "a pull (pull={pull:g})".
       takes_floats_alone: whether it refuses models of quantization-aware training.
+      searched: of its settings those that matter most, each with its choices or its range as `--search` writes them:
+        what trials vary where nobody says it. A setting with one choice has that in all trials.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Algorithm:
     unused: tuple[str, ...] = ()
     beside_steps: str = ""
     takes_floats_alone: bool = False
+    searched: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def flag_prefix(self) -> str:

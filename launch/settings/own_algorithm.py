@@ -31,7 +31,7 @@ TEXT, MAPPING = (str, "text"), (Mapping, "a mapping of names to values")
 KINDS = {
     **dict.fromkeys(("title", "color", "summary"), TEXT),
     "builder": (str, 'the name of a function, as "build" or "module:build"'),
-    **dict.fromkeys(("fixed", "defaults", "shared_defaults"), MAPPING),
+    **dict.fromkeys(("fixed", "defaults", "shared_defaults", "searched"), MAPPING),
     "unused": (tuple, "a tuple of names"),
 }
 

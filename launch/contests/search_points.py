@@ -1,0 +1,22 @@
+"""The points of a search space that trials take: the settings as they are, then others that lie evenly."""
+
+import itertools
+
+from launch.sweeps.tuning.even_points import iterate_even_points
+from launch.sweeps.tuning.search_space import SearchSpace, Settings
+
+
+def draw_points(space: SearchSpace, number: int, seed: int = 0, first: Settings | None = None) -> tuple[Settings, ...]:
+    """Different points of a space of choices and ranges, spread evenly; all of them if it has no more than `number`.
+
+    The first are the same for any larger number, and on every machine.
+
+    Args:
+      space: a space without settings has one point, which has none either.
+      number: how many points, at least 1.
+      seed: other seeds give other points.
+      first: the first point, as `find_own_point` finds the one of the settings that a run has anyway; None: none is.
+    """
+    own = () if first is None else (first,)
+    others = (point for point in iterate_even_points(space, seed) if point not in own)
+    return tuple(itertools.islice(itertools.chain(own, others), number))
