@@ -24,7 +24,7 @@ def list_commands(advice: Advice) -> Iterator[tuple[str, str]]:
         rounds = max(1, round(method.cost.rounds))
         settings = list_flags(advice, method, entered[method.name])
         folder = pathlib.Path("runs") / f"{advice.outcome.problem.name}_{method.name}"
-        yield f"Train {method.title} as it was run here", _spell("train", [*settings, f"--run_dir={folder}"])
+        yield f"Train as it was done here, by {method.title}", _spell("train", [*settings, f"--run_dir={folder}"])
         first = next(iter(method.runs.values()))
         trust = shlex.split(spell_trust(read_compared_run(first, first.name).asked))
         yield "Bring the models of its first run onto phones", _spell("export", [f"--run_dir={_shorten(first)}", *trust])
@@ -42,7 +42,8 @@ def list_flags(advice: Advice, measured: Measured, method: Method, is_limited: b
     """The flags of a run of this method with its chosen settings."""
     limits = advice.outcome.limits.get(measured.name, Limits(round(measured.cost.rounds)))
     chosen = format_settings(measured.settings)
-    given = limits.arguments if is_limited else ()
+    # 0 is no limit, which needs no flag.
+    given = [flag for flag in limits.arguments if float(flag.partition("=")[2])] if is_limited else []
     return [f"--algo={method.algo}", *advice.outcome.problem.arguments, *method.fixed, *chosen, *given]
 
 

@@ -14,7 +14,7 @@ from launch.advice.verdict import Advice
 from launch.contests.methods import ALONE as ROLE_ALONE
 from launch.contests.methods import POOLED, SHARED
 from launch.pages.comparison.seed_statistics import LEAST_SEEDS, compute_mean
-from launch.pages.report.words import NBSP, count, show_bytes, show_cell, show_seconds, show_share
+from launch.pages.report.words import MINUS, NBSP, UNKNOWN, count, show_bytes, show_cell, show_seconds, show_share
 from launch.runs.task_columns import TaskColumns
 
 MOST_NAMES = 5
@@ -46,11 +46,22 @@ class Numbers:
         """The size of a gain, without its unit: "2.1"."""
         return f"{100 * abs(gain):.1f}" if self._is_share else f"{abs(gain):,.{self._decimals}f}"
 
+    @property
+    def unit(self) -> str:
+        """Of a gain: "points", or that of the metric."""
+        return "points" if self._is_share else self._task.metric.unit
+
     def show_gain(self, gain: float) -> str:
         """The size of a gain with its unit: "2.1 points"."""
-        unit = "points" if self._is_share else self._task.metric.unit
-        unit = "point" if unit == "points" and self.write(gain) == "1.0" else unit
+        unit = "point" if self._is_share and self.write(gain) == "1.0" else self.unit
         return f"{self.write(gain)}{NBSP}{unit}".rstrip()
+
+    def show_ends(self, ends: tuple[float, float] | None) -> str:
+        """A range of gains for a cell, without their unit: "2.1 to 4.9", below 0 where it is worse."""
+        if ends is None:
+            return UNKNOWN
+        low, high = (f"{MINUS if end < 0 and float(self.write(end).replace(',', '')) else ''}{self.write(end)}" for end in ends)
+        return f"{low} to {high}" if low != high else low
 
     def show_range(self, ends: tuple[float, float] | None) -> str:
         """A range of gains: "2.1 to 4.9 points better", "1.0 points worse to 2.0 points better"."""

@@ -76,8 +76,8 @@ def test_the_picture(advice):
     assert (ifca.title, ifca.shown.replace(NBSP, " "), ifca.is_advised) == ("IFCA", "91.0 %", True)
     assert LEFT < picture.alone == local.at < fedavg.at < ifca.at < RIGHT and local.ends is None
     assert picture.alone < ifca.ends[0] < ifca.at < ifca.ends[1]
-    assert picture.trivial == LEFT and picture.row.endswith("beyond the edge")
-    assert [text.replace(NBSP, " ") for _, text in picture.ticks][:2] == ["85.0 %", "90.0 %"]
+    assert picture.trivial == LEFT and picture.row.replace(NBSP, " ").endswith("11.0 %, further left")
+    assert [text.replace(NBSP, " ") for _, text in picture.ticks][:2] == ["85 %", "90 %"]
     assert picture.described.startswith("Accuracy of each method: IFCA")
 
 
@@ -85,7 +85,7 @@ def test_a_row_near_the_methods_is_a_line_among_them(write_contest):
     outcome, rows = write_contest()
     near = Row({f"client_{i}": 0.75 for i in range(6)}, {}, 0.75)
     picture = draw_methods(judge(outcome, {seed: {OWN: near, ALL: near} for seed in rows}))
-    assert LEFT < picture.trivial < picture.alone and "edge" not in picture.row
+    assert LEFT < picture.trivial < picture.alone and "further" not in picture.row
 
 
 def test_commands_are_understood(advice, tmp_path, monkeypatch, capsys):
