@@ -16,6 +16,7 @@ from launch.settings.trusted_modules import spell_trust
 from launch.sweeps.tuning.search_space import format_settings
 from tff_algos.settings.config_fields import ConfigError
 
+
 def list_commands(advice: Advice) -> Iterator[tuple[str, str]]:
     """(what for, command): those of the advised method, if any is, and the comparison of all runs."""
     method = advice.find(advice.decision.advised)
@@ -27,7 +28,10 @@ def list_commands(advice: Advice) -> Iterator[tuple[str, str]]:
         yield f"Train as it was done here, by {method.title}", _spell("train", [*settings, f"--run_dir={folder}"])
         first = next(iter(method.runs.values()))
         trust = shlex.split(spell_trust(read_compared_run(first, first.name).asked))
-        yield "Bring the models of its first run onto phones", _spell("export", [f"--run_dir={_shorten(first)}", *trust])
+        yield (
+            "Bring the models of its first run onto phones",
+            _spell("export", [f"--run_dir={_shorten(first)}", *trust]),
+        )
         flags = list_flags(advice, method, entered[method.name], is_limited=False)
         # Of those that join each one takes part.
         live = [*(each for each in flags if not each.startswith("--new_clients=")), f"--rounds={rounds}"]

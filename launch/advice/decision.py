@@ -12,8 +12,8 @@ Validation examples choose, test examples compare:
    Of several comparisons that must all hold, the largest p-value is that of the question.
 4. The verdict is about the first: FEDERATE or ALONE if it is decided, else UNDECIDED; NOTHING_LEARNED if neither the
    winner nor local training beats the trivial row even without a correction.
-5. FedAvg is advised where the winner does not beat it, if it is itself beyond doubt better than alone. One model for all
-   is not advised where a method with several is beyond doubt better than it.
+5. FedAvg is advised where the winner does not beat it, if it is itself beyond doubt better than alone. One model for
+   all is not advised where a method with several is beyond doubt better than it.
 
 What is beyond doubt, `launch.advice.contrasts` says.
 """

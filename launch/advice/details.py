@@ -92,7 +92,15 @@ def tabulate_comparisons(advice: Advice) -> Table | None:
                 f"{doubted.count:,} {doubted.unit}" if doubted else UNKNOWN,
             ]
         )
-    titles = ["Comparison", "Difference", f"Range{_name_unit(numbers)}", "p-value", "Decided below", "Decided", "Most doubtful over"]
+    titles = [
+        "Comparison",
+        "Difference",
+        f"Range{_name_unit(numbers)}",
+        "p-value",
+        "Decided below",
+        "Decided",
+        "Most doubtful over",
+    ]
     return Table(titles, rows) if rows else None
 
 
@@ -159,8 +167,8 @@ def explain_doubt(advice: Advice) -> list[str]:
     fedavg = ", the best against FedAvg, and FedAvg against training alone" if advice.find(FEDAVG) else ""
     sentences = [
         "Settings and the best method were chosen on validation examples; results here are on test examples.",
-        "Each difference is paired, and doubted twice: over the seeds, and over the clients. The larger p-value counts, "
-        "and a range reaches as far as either.",
+        "Each difference is paired, and doubted twice: over the seeds, and over the clients. The larger p-value "
+        "counts, and a range reaches as far as either.",
         f"The questions are federate or not{fedavg}. Their p-values are corrected by Holm's procedure for an error "
         "rate of 5 % in all, and the ranges are as wide as it asks. So a range without 0 is decided.",
         "To be advised, a method must also be better than any fixed answer.",

@@ -60,7 +60,9 @@ class Numbers:
         """A range of gains for a cell, without their unit: "2.1 to 4.9", below 0 where it is worse."""
         if ends is None:
             return UNKNOWN
-        low, high = (f"{MINUS if end < 0 and float(self.write(end).replace(',', '')) else ''}{self.write(end)}" for end in ends)
+        shown = [self.write(end) for end in ends]
+        signs = [MINUS if end < 0 and text.strip("0.") else "" for end, text in zip(ends, shown, strict=True)]
+        low, high = map("".join, zip(signs, shown, strict=True))
         return f"{low} to {high}" if low != high else low
 
     def show_range(self, ends: tuple[float, float] | None) -> str:
@@ -207,8 +209,9 @@ def _say_beside_fedavg(advice: Advice) -> str:
     made = decision.comparisons.get(OVER_FEDAVG)
     if method is fedavg and winner is fedavg:
         others = [each.title for each in advice.methods if each.is_federated and each is not fedavg]
-        what = f"{_join(others)} did" if others else "it is the simplest one, and no other was run: nothing did"
-        return f"FedAvg trains one model for all; {what} no better where methods are chosen."
+        if not others:
+            return "FedAvg trains one model for all; no other federated method was run beside it."
+        return f"FedAvg trains one model for all; {_join(others)} did no better where methods are chosen."
     if method is fedavg and made.is_worse:
         return f"{winner.title} did best on validation examples, but FedAvg is better on test examples."
     if method is fedavg:
@@ -258,12 +261,13 @@ def _say_who(advice: Advice) -> str:
         text = f"Every client was worse off {than}"
     else:
         names = f" ({_list_names(losers)})" if method.is_natural else ""
-        text = f"{len(losers):,} of {count(number, 'client')} {'was' if len(losers) == 1 else 'were'} worse off {than}{names}"
+        were = "was" if len(losers) == 1 else "were"
+        text = f"{len(losers):,} of {count(number, 'client')} {were} worse off {than}{names}"
     worst = [numbers.show(each.average_worst_tenth(advice.task)) for each in (method, alone)]
     text += f"; the worst-off tenth reaches {worst[0]}, alone {worst[1]}"
     if method.new and (reached := average_results(method.new)) is not None:
         new = max(len(each) for each in method.new.values())
-        text += f", and {count(new, 'new client')} {'reaches' if new == 1 else 'reach'} {numbers.show(reached)}"
+        text += f", and {count(new, 'new client')} {'reaches' if new == 1 else 'reach'} {numbers.show(reached)} with it"
     return text
 
 

@@ -35,9 +35,13 @@ def make_measured(name, means, offsets, validation=None, **fields):
     is_row = name in ROWS
     title, role = (ROWS[name], TRIVIAL) if is_row else (METHODS[name].title, METHODS[name].role)
     tests = make_results(means, offsets)
-    validations = {seed: means[0] if validation is None else validation for seed in tests}
+    validations = dict.fromkeys(tests, means[0] if validation is None else validation)
     if not is_row:
-        fields = {"cost": Cost(2e6, 90.0, 0.0, 40.0), "sizes": {f"site {i}": 20.0 for i in range(len(offsets))}, **fields}
+        fields = {
+            "cost": Cost(2e6, 90.0, 0.0, 40.0),
+            "sizes": {f"site {i}": 20.0 for i in range(len(offsets))},
+            **fields,
+        }
     return Measured(name, title, role, tests, validations, **fields)
 
 

@@ -87,7 +87,7 @@ def count_verdicts(chances, share, number, seed=0):
 @pytest.mark.parametrize("share", [0.5, 0.7])
 def test_without_signal_hardly_any_table_says_federate(share):
     """Labels that no feature tells: whatever a method answers is right by chance, or as often as its class is there."""
-    chances = {name: 0.5 if share == 0.5 else 0.66 for name in NAMES}
+    chances = dict.fromkeys(NAMES, 0.5 if share == 0.5 else 0.66)
     verdicts = count_verdicts(chances, share, 150)
     assert verdicts.get(FEDERATE, 0) <= 0.01 and verdicts.get(ALONE, 0) <= 0.01
 

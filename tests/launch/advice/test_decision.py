@@ -58,7 +58,7 @@ def test_the_winner_is_advised_where_fedavg_is_not_itself_better_than_alone():
 
 
 def test_one_model_for_all_is_not_advised_where_several_are_better():
-    """IFCA and FedAvg cannot be told apart, but Ditto is beyond doubt better than FedAvg: so IFCA, the winner, it is."""
+    """IFCA and FedAvg cannot be told apart, but Ditto is beyond doubt better than FedAvg: so the winner it is."""
     fedavg = make("fedavg", 0.85, 0.85, 0.85, validation=0.85)
     ifca = make("ifca", 0.9, 0.845, 0.9, validation=0.89)
     ditto = make("ditto", 0.88, 0.882, 0.881, offsets=SPREAD, validation=0.88)
@@ -109,7 +109,7 @@ def test_nothing_learned_where_no_model_beats_a_fixed_answer():
 
 
 def test_better_than_alone_alone_is_not_enough_to_federate():
-    """Far better than alone, and 0.02, 0.04, 0.06 over always the same: of that p = 0.074, so nothing is learned yet."""
+    """Far better than alone, and 0.02, 0.04, 0.06 over always the same: of that p = 0.074, nothing is learned yet."""
     local = make("local_only", 0.3, 0.301, 0.299, validation=0.6)
     found = decide([local, make("fedavg", 0.52, 0.54, 0.57, offsets=SPREAD)], ROWS, CLASSES)
     assert found.alone == "local_only" and found.comparisons[MAIN].is_better

@@ -38,7 +38,9 @@ def advise(means, task=CLASSES, rows=FIXED, **changes):
         make_measured(name, each, UNEVEN if name == "local_only" else EVEN, **changes.get(name, {}))
         for name, each in means.items()
     ]
-    return assemble(make_outcome(means, task), methods, [make_measured(name, each, EVEN) for name, each in rows.items()])
+    return assemble(
+        make_outcome(means, task), methods, [make_measured(name, each, EVEN) for name, each in rows.items()]
+    )
 
 
 def say(*given, **named):
@@ -81,7 +83,9 @@ def test_fedavg_is_taken_where_another_cannot_be_told_apart():
 def test_alone():
     what, by_how_much, one_model, cost, whom = of(ALONE)
     assert what == "Do not federate: your clients do better with models that each trains alone."
-    assert "80.0 % when each trains alone, 75.0 % with IFCA, the best federated method: alone is 5.0 points" in by_how_much
+    assert (
+        "80.0 % when each trains alone, 75.0 % with IFCA, the best federated method: alone is 5.0 points" in by_how_much
+    )
     assert one_model == "FedAvg, one model for all, reaches 70.0 %."
     assert cost.startswith("Training alone sends nothing, while IFCA would cost 2 MB")
     assert whom.startswith("Every client was worse off with IFCA than with training alone;")
@@ -121,7 +125,9 @@ def test_errors_are_spoken_of_in_their_unit_and_lower_is_better():
     rows = {OWN: (3.5, 3.5, 3.51), ALL: (3.9, 3.9, 3.9)}
     what, by_how_much, beside, *_ = say(means, ERRORS, rows)
     assert what.startswith("Federate, with Ditto")
-    assert by_how_much.startswith("RMSE on clients' own test examples (lower is better): 2.10 with Ditto, 2.60 when each")
+    assert by_how_much.startswith(
+        "RMSE on clients' own test examples (lower is better): 2.10 with Ditto, 2.60 when each"
+    )
     assert "0.50 better (between 0.4" in by_how_much and "point" not in by_how_much + beside
 
 
@@ -137,7 +143,7 @@ def test_new_clients_and_names_of_those_who_are_worse_off():
     whom = say_advice(advice)[-1].replace(NBSP, " ")
     assert advice.worse_off == ("site 0", "site 1")
     assert whom.startswith("2 of 10 clients were worse off with FedAvg than with training alone (site 0 and site 1);")
-    assert whom.endswith(", and 2 new clients reach 85.0 %.")
+    assert whom.endswith(", and 2 new clients reach 85.0 % with it.")
     drawn = [each._replace(is_natural=False) for each in methods]
     assert "site" not in say_advice(assemble(make_outcome(["local_only", "fedavg"]), drawn, rows))[-1]
 
@@ -149,6 +155,15 @@ def test_too_little_time():
     assert needs == "A verdict needs 3 repeats, and 2 ended in time: give it more minutes."
     nothing = say({"local_only": (0.8,)})
     assert nothing[1] == "What is missing: a finished run of a federated method on a fresh seed."
+
+
+def test_fedavg_beside_nothing_and_beside_what_did_no_better():
+    local = {"local_only": (0.7, 0.701, 0.7)}
+    third = say({**local, "fedavg": (0.87, 0.87, 0.872)})[2]
+    assert third == "FedAvg trains one model for all; no other federated method was run beside it."
+    third = say({**local, "fedavg": (0.87, 0.87, 0.872), "ifca": (0.8, 0.8, 0.8), "ditto": (0.8, 0.8, 0.8)})[2]
+    assert third == "FedAvg trains one model for all; IFCA and Ditto did no better where methods are chosen."
+    assert say({"local_only": (0.7, 0.701, 0.7), "ifca": (0.87, 0.87, 0.872)})[2].startswith("FedAvg, the usual method")
 
 
 def test_tokens_and_areas_are_shares():
