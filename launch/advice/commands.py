@@ -16,6 +16,7 @@ from launch.settings.trusted_modules import spell_trust
 from launch.sweeps.tuning.search_space import format_settings
 from tff_algos.settings.config_fields import ConfigError
 
+
 def list_commands(advice: Advice) -> Iterator[tuple[str, str]]:
     """(what for, command): those of the advised method, if any is, and the comparison of all runs."""
     method = advice.find(advice.decision.advised)
@@ -24,10 +25,13 @@ def list_commands(advice: Advice) -> Iterator[tuple[str, str]]:
         rounds = max(1, round(method.cost.rounds))
         settings = list_flags(advice, method, entered[method.name])
         folder = pathlib.Path("runs") / f"{advice.outcome.problem.name}_{method.name}"
-        yield f"Train {method.title} as it was run here", _spell("train", [*settings, f"--run_dir={folder}"])
+        yield f"Train as it was done here, by {method.title}", _spell("train", [*settings, f"--run_dir={folder}"])
         first = next(iter(method.runs.values()))
         trust = shlex.split(spell_trust(read_compared_run(first, first.name).asked))
-        yield "Bring the models of its first run onto phones", _spell("export", [f"--run_dir={_shorten(first)}", *trust])
+        yield (
+            "Bring the models of its first run onto phones",
+            _spell("export", [f"--run_dir={_shorten(first)}", *trust]),
+        )
         flags = list_flags(advice, method, entered[method.name], is_limited=False)
         # Of those that join each one takes part.
         live = [*(each for each in flags if not each.startswith("--new_clients=")), f"--rounds={rounds}"]
@@ -42,7 +46,8 @@ def list_flags(advice: Advice, measured: Measured, method: Method, is_limited: b
     """The flags of a run of this method with its chosen settings."""
     limits = advice.outcome.limits.get(measured.name, Limits(round(measured.cost.rounds)))
     chosen = format_settings(measured.settings)
-    given = limits.arguments if is_limited else ()
+    # 0 is no limit, which needs no flag.
+    given = [flag for flag in limits.arguments if float(flag.partition("=")[2])] if is_limited else []
     return [f"--algo={method.algo}", *advice.outcome.problem.arguments, *method.fixed, *chosen, *given]
 
 

@@ -155,9 +155,7 @@ def _sample_examples(
     """
     variance, number = 0.0, 0.0
     for name in by_client:
-        shares = [
-            compute_mean(each[name] for each in results.values() if name in each) for results in (first, second)
-        ]
+        shares = [compute_mean(each[name] for each in results.values() if name in each) for results in (first, second)]
         size = sizes.get(name, 0)
         if size > 0:
             variance += min(sum(shares), 2 - sum(shares)) / size / len(by_client) ** 2

@@ -12,8 +12,8 @@ Validation examples choose, test examples compare:
    Of several comparisons that must all hold, the largest p-value is that of the question.
 4. The verdict is about the first: FEDERATE or ALONE if it is decided, else UNDECIDED; NOTHING_LEARNED if neither the
    winner nor local training beats the trivial row even without a correction.
-5. FedAvg is advised where the winner does not beat it, if it is itself beyond doubt better than alone. One model for all
-   is not advised where a method with several is beyond doubt better than it.
+5. FedAvg is advised where the winner does not beat it, if it is itself beyond doubt better than alone. One model for
+   all is not advised where a method with several is beyond doubt better than it.
 
 What is beyond doubt, `launch.advice.contrasts` says.
 """
@@ -115,9 +115,9 @@ def decide(methods: Sequence[Measured], rows: Sequence[Measured], task: TaskColu
     alone = choose_row([*locals_, *(row for row in rows if row.name == OWN)], task)
     trivial = choose_row(rows, task)
     if winner is None or alone is None:
-        missing = "no federated method" if winner is None else "training alone"
+        missing = "a federated method" if winner is None else "training alone"
         names = [each and each.name for each in (winner, alone, trivial)]
-        why = f"{missing} has no finished run on a fresh seed"
+        why = f"a finished run of {missing} on a fresh seed"
         return Decision(UNDECIDED, names[0], None, names[1], names[2], why=why)
     fedavg = everything.get(FEDAVG)
     asked = {MAIN: (winner, alone)}

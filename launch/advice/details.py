@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from launch.advice.decision import FEDAVG, MAIN, Comparison
 from launch.advice.measures import BYTES, TIME, Measured, average_results
-from launch.advice.sentences import get_numbers
+from launch.advice.sentences import Numbers, get_numbers
 from launch.advice.verdict import Advice
 from launch.console.progress import format_duration
 from launch.console.shown_text import escape_hidden
@@ -21,7 +21,7 @@ LOW = 0.001  # a p-value below is said to be below
 def tabulate_methods(advice: Advice) -> Table:
     """A row a method, then those without a model; results are means over the clients and the seeds."""
     numbers, has_new = get_numbers(advice), any(each.new for each in advice.methods)
-    columns = ["Method", f"Own test {advice.task.title}", "Beside alone", "Worst tenth"]
+    columns = ["Method", advice.task.heading, f"Better than alone by{_name_unit(numbers)}", "Worst tenth"]
     columns += [*(["New clients"] if has_new else []), "Traffic a client", "Device time", "Rounds", "Ended by", "Seeds"]
     rows = []
     for each in (*advice.methods, *advice.rows):
@@ -40,8 +40,12 @@ def _title(advice: Advice, each: Measured) -> str:
     return f"{title} (advised)" if is_advised else title
 
 
-def _show_beside(numbers, comparison: Comparison | None) -> str:
-    return UNKNOWN if comparison is None or comparison.ends is None else numbers.show_range(comparison.ends)
+def _show_beside(numbers: Numbers, comparison: Comparison | None) -> str:
+    return UNKNOWN if comparison is None else numbers.show_ends(comparison.ends)
+
+
+def _name_unit(numbers: Numbers) -> str:
+    return f", {numbers.unit}" if numbers.unit else ""
 
 
 def _show_cost(each: Measured) -> list[str]:
@@ -88,7 +92,15 @@ def tabulate_comparisons(advice: Advice) -> Table | None:
                 f"{doubted.count:,} {doubted.unit}" if doubted else UNKNOWN,
             ]
         )
-    titles = ["Comparison", "Difference", "Range", "p-value", "Decided below", "Decided", "Most doubtful over"]
+    titles = [
+        "Comparison",
+        "Difference",
+        f"Range{_name_unit(numbers)}",
+        "p-value",
+        "Decided below",
+        "Decided",
+        "Most doubtful over",
+    ]
     return Table(titles, rows) if rows else None
 
 
@@ -116,7 +128,7 @@ def tabulate_clients(advice: Advice) -> Table | None:
     return Table(["Client", advice.judged.title, advice.alone.title, "Difference"], rows, note)
 
 
-def _show_signed(numbers, gain: float) -> str:
+def _show_signed(numbers: Numbers, gain: float) -> str:
     return f"{numbers.show_gain(gain)}{_sign(gain)}"
 
 
@@ -129,7 +141,7 @@ def tabulate_trials(advice: Advice) -> Iterator[tuple[str, Table]]:
             yield entered.method.title, Table(["Trial", "Short", "Whole", "Settings", "Remark"], rows)
 
 
-def _show_trial(entered: Entered, trial: TrialResult, numbers) -> list[str]:
+def _show_trial(entered: Entered, trial: TrialResult, numbers: Numbers) -> list[str]:
     means = [numbers.show(compute_mean(scores.values())) if scores else UNKNOWN for scores in trial.scores]
     is_chosen = entered.chosen is not None and trial.settings == entered.chosen
     remark = "chosen" if is_chosen else escape_hidden(trial.why_out)
@@ -155,8 +167,8 @@ def explain_doubt(advice: Advice) -> list[str]:
     fedavg = ", the best against FedAvg, and FedAvg against training alone" if advice.find(FEDAVG) else ""
     sentences = [
         "Settings and the best method were chosen on validation examples; results here are on test examples.",
-        "Each difference is paired, and doubted twice: over the seeds, and over the clients. The larger p-value counts, "
-        "and a range reaches as far as either.",
+        "Each difference is paired, and doubted twice: over the seeds, and over the clients. The larger p-value "
+        "counts, and a range reaches as far as either.",
         f"The questions are federate or not{fedavg}. Their p-values are corrected by Holm's procedure for an error "
         "rate of 5 % in all, and the ranges are as wide as it asks. So a range without 0 is decided.",
         "To be advised, a method must also be better than any fixed answer.",

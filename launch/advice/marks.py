@@ -1,4 +1,4 @@
-"""What is suspicious about a method's runs, in words: that it did nothing, or that its settings end where they were cut.
+"""What is suspicious about a method's runs, in words: it did nothing, or its settings lie at an end of what was tried.
 
 A method may have lost only because it had no chance. A reader should see that before believing the table.
 """
@@ -6,8 +6,8 @@ A method may have lost only because it had no chance. A reader should see that b
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from launch.advice.measures import BYTES, TIME, Measured
 from launch.advice.decision import FEDAVG
+from launch.advice.measures import BYTES, TIME, Measured
 from launch.console.shown_text import format_count
 from launch.contests.contest import Outcome
 from launch.contests.methods import GROUPS, Method

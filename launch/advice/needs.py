@@ -87,7 +87,8 @@ def say_need(needs: list[Need], sizes_of_clients: float | None) -> str:
         elif need.unit == CLIENTS:
             text = f"about {round_up(need.needed):,} clients like yours in place of {need.now:,}"
             if sizes_of_clients and need.factor:
-                text += f", or at best {math.ceil(need.factor * 10) / 10:g} times the examples of each"
+                times = math.ceil(need.factor * 10) / 10
+                text += f", or at best {times if times < 10 else math.ceil(times):g} times the examples of each"
             parts.append(text)
     return f"take {' and '.join(parts)}" if parts else ""
 

@@ -38,7 +38,7 @@ def write_page(advice: Advice, path: pathlib.Path) -> None:
 def assemble_page(advice: Advice) -> str:
     """The page's HTML."""
     style = "\n".join(["", *(path.read_text(encoding="utf-8") for path in (STYLE, OWN_STYLE))])
-    outcome, alone, row = advice.outcome, advice.alone, advice.find(advice.decision.trivial)
+    outcome = advice.outcome
     number = sum(bool(each.runs) for each in outcome.entered)
     about = f"{count(number, 'method')} compared in {format_duration(outcome.seconds)} on this machine"
     return render(
@@ -51,8 +51,7 @@ def assemble_page(advice: Advice) -> str:
         kind=advice.decision.verdict.replace(" ", "-"),
         sentences=say_advice(advice),
         picture=draw_methods(advice),
-        alone=alone,
-        row=row,
+        alone=advice.alone,
         methods=tabulate_methods(advice),
         settings=list_settings(advice),
         marks=list_marks(advice),

@@ -10,10 +10,13 @@ from typing import NamedTuple
 
 from launch.advice.sentences import Numbers, get_numbers
 from launch.advice.verdict import Advice
+from launch.pages.report.words import NBSP
 from launch.runs.task_columns import find_bounds
 
 LEFT, RIGHT = 3.0, 97.0  # percent of the width that values take
-MOST_TICKS = 5
+MOST_TICKS, EDGE = 5, 7.0
+WIDE = 3.0  # times the distance of the results, how far ranges go at most beyond them
+FAR = 1.5  # times the width of everything else: a row without a model beyond would push all that to one side
 
 
 class Bar(NamedTuple):
@@ -42,7 +45,8 @@ class Picture(NamedTuple):
     Attributes:
       bars: the best method first.
       alone: where training alone is; None if it is unknown.
-      trivial: likewise, the best row without a model.
+      trivial: likewise, the best row without a model; at the edge if it is far off.
+      row: that row in words; "" without any.
       ticks: (place, text) along the axis.
       described: the picture in words.
     """
@@ -50,6 +54,7 @@ class Picture(NamedTuple):
     bars: list[Bar]
     alone: float | None
     trivial: float | None
+    row: str
     ticks: list[tuple[float, str]]
     described: str
 
@@ -85,21 +90,30 @@ def draw_methods(advice: Advice) -> Picture | None:
         for each, result, beside, ends in found
     ]
     alone_at, row_at = (None if value is None else scale.place(value) for value in (alone, row))
-    return Picture(bars, alone_at, row_at, list(scale.list_ticks(numbers)), _describe(advice, bars))
+    told = _say_row(advice, numbers, row, "" if row is None else scale.find_side(row))
+    return Picture(bars, alone_at, row_at, told, list(scale.list_ticks(numbers)), _describe(advice, bars))
 
 
 class _Scale:
     """Places of results: all dots and lines are inside, and of wide ranges as much as the dots are apart."""
 
     def __init__(self, dots, ranges, lines, advice: Advice):
-        inside = [*dots, *(value for value in lines if value is not None)]
+        alone, row = lines
+        inside = [*dots, *([] if alone is None else [alone])]
         low, high = min(inside), max(inside)
-        room = (high - low) or advice.margin or 1.0
+        if row is not None and low - FAR * (high - low) <= row <= high + FAR * (high - low):
+            low, high = min(low, row), max(high, row)
+        # Ranges that are far wider than that are cut.
+        room = max(WIDE * (high - low), 5 * advice.margin) or 1.0
         least, most = find_bounds([advice.task])[advice.task.client_test]
         low = max([low - room, min([low, *(ends[0] for ends in ranges)]), *([] if least is None else [least])])
         high = min([high + room, max([high, *(ends[1] for ends in ranges)]), *([] if most is None else [most])])
         edge = 0.04 * ((high - low) or room)
         self._low, self._high = low - edge, high + edge
+
+    def find_side(self, value: float) -> str:
+        """Where a value is that the picture does not reach: "left" or "right"; "" inside."""
+        return "left" if value < self._low else "right" if value > self._high else ""
 
     def place(self, value: float) -> float:
         share = (value - self._low) / (self._high - self._low)
@@ -111,7 +125,16 @@ class _Scale:
         step = next(factor * size for factor in (1, 2, 5, 10) if factor * size >= rough)
         first = math.ceil(self._low / step)
         for i in range(first, math.floor(self._high / step) + 1):
-            yield self.place(i * step), numbers.show(i * step)
+            # At the ends there is no room for letters.
+            if EDGE < self.place(i * step) < 100 - EDGE:
+                yield self.place(i * step), numbers.show(i * step).replace(f".0{NBSP}%", f"{NBSP}%")
+
+
+def _say_row(advice: Advice, numbers: Numbers, value: float | None, side: str) -> str:
+    row = advice.find(advice.decision.trivial)
+    if row is None or value is None:
+        return ""
+    return f"{row.title}, without a model: {numbers.show(value)}{f', further {side}' if side else ''}"
 
 
 def _describe(advice: Advice, bars: list[Bar]) -> str:

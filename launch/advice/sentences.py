@@ -14,7 +14,7 @@ from launch.advice.verdict import Advice
 from launch.contests.methods import ALONE as ROLE_ALONE
 from launch.contests.methods import POOLED, SHARED
 from launch.pages.comparison.seed_statistics import LEAST_SEEDS, compute_mean
-from launch.pages.report.words import NBSP, count, show_bytes, show_cell, show_seconds, show_share
+from launch.pages.report.words import MINUS, NBSP, UNKNOWN, count, show_bytes, show_cell, show_seconds, show_share
 from launch.runs.task_columns import TaskColumns
 
 MOST_NAMES = 5
@@ -46,11 +46,24 @@ class Numbers:
         """The size of a gain, without its unit: "2.1"."""
         return f"{100 * abs(gain):.1f}" if self._is_share else f"{abs(gain):,.{self._decimals}f}"
 
+    @property
+    def unit(self) -> str:
+        """Of a gain: "points", or that of the metric."""
+        return "points" if self._is_share else self._task.metric.unit
+
     def show_gain(self, gain: float) -> str:
         """The size of a gain with its unit: "2.1 points"."""
-        unit = "points" if self._is_share else self._task.metric.unit
-        unit = "point" if unit == "points" and self.write(gain) == "1.0" else unit
+        unit = "point" if self._is_share and self.write(gain) == "1.0" else self.unit
         return f"{self.write(gain)}{NBSP}{unit}".rstrip()
+
+    def show_ends(self, ends: tuple[float, float] | None) -> str:
+        """A range of gains for a cell, without their unit: "2.1 to 4.9", below 0 where it is worse."""
+        if ends is None:
+            return UNKNOWN
+        shown = [self.write(end) for end in ends]
+        signs = [MINUS if end < 0 and text.strip("0.") else "" for end, text in zip(ends, shown, strict=True)]
+        low, high = map("".join, zip(signs, shown, strict=True))
+        return f"{low} to {high}" if low != high else low
 
     def show_range(self, ends: tuple[float, float] | None) -> str:
         """A range of gains: "2.1 to 4.9 points better", "1.0 points worse to 2.0 points better"."""
@@ -95,23 +108,20 @@ def _say_federate(advice: Advice) -> Iterator[str]:
 
 def _say_alone(advice: Advice) -> Iterator[str]:
     method, numbers = advice.judged, get_numbers(advice)
-    yield "Do not federate: each of your clients does better with a model that it trains alone."
-    lead = advice.decision.over_alone
-    turned = lead._replace(contrast=lead.contrast._replace(gain=-lead.contrast.gain))
-    ends = numbers.show_range((-lead.ends[1], -lead.ends[0]))
-    yield (
-        f"{_say_results(advice, advice.alone, method, 'the best federated method')}: "
-        f"alone is {numbers.show_gain(turned.contrast.gain)} better ({_inside(ends)})."
-    )
+    yield "Do not federate: your clients do better with models that each trains alone."
+    low, high = advice.decision.over_alone.ends
+    gain = numbers.show_gain(advice.decision.over_alone.contrast.gain)
+    results = _say_results(advice, advice.alone, method, "the best federated method")
+    yield f"{results}: alone is {gain} better ({_inside(numbers.show_range((-high, -low)))})."
     yield _say_one_model(advice)
-    yield f"Training alone sends nothing. {_say_cost(method, 'would')}."
+    yield f"Training alone sends nothing, while {_say_cost(method, 'would')}."
     yield f"{_say_who(advice)}."
 
 
 def _say_undecided(advice: Advice) -> Iterator[str]:
     method, alone, decision = advice.judged, advice.alone, advice.decision
     lead, numbers = decision.over_alone, get_numbers(advice)
-    yield f"Your data cannot tell whether to federate: {method.title} and {_name_alone(alone)} are left."
+    yield f"Your data cannot tell whether to federate: it is between {method.title} and {_name_alone(alone)}."
     if lead.ends is None:
         yield f"{_say_results(advice, method, alone)}; from so few repeats no range follows."
     else:
@@ -124,23 +134,34 @@ def _say_undecided(advice: Advice) -> Iterator[str]:
     else:
         yield _say_needs(advice, numbers, lead)
     cost = _say_cost(method, "would")
-    yield f"Until you know, train alone, which sends nothing. {cost}."
+    yield f"Until you know, train alone: that sends nothing, while {cost}."
     yield f"{_say_who(advice)}."
 
 
 def _say_nothing_learned(advice: Advice) -> Iterator[str]:
     method, numbers = advice.judged, get_numbers(advice)
     row, lead = advice.find(advice.decision.trivial), advice.decision.over_trivial
-    yield f"Do not use these models: none is clearly better than a fixed answer, {row.title}."
+    yield f"Do not use these models: none is clearly better than a fixed answer ({row.title})."
     local = next((each for each in advice.methods if each.role == ROLE_ALONE), None)
     beside = f", {numbers.show(local.average())} when each trains alone" if local else ""
     results = f"{_name_metric(advice)}: {numbers.show(method.average())} with {method.title}{beside}"
     yield f"{results}, {numbers.show(row.average())} with the fixed answer."
     yield f"{method.title} is {numbers.show_range(lead.ends)} than the fixed answer, as far as these data can tell."
     yield _say_needs(advice, numbers, lead)
+    yield _say_what_to_check(advice, row, numbers)
+
+
+def _say_what_to_check(advice: Advice, row: Measured, numbers: Numbers) -> str:
     pooled = next((each for each in advice.methods if each.role == POOLED), None)
-    reached = f", where all data in one place reach {numbers.show(pooled.average())}" if pooled else ""
-    yield f"Before you federate, look at your labels and features, or try another model{reached}."
+    reached, fixed = (each.average() if each else None for each in (pooled, row))
+    if reached is None or fixed is None:
+        return "Before you federate, look at your labels and features, or try another model."
+    if advice.task.sign * (reached - fixed) > advice.margin:
+        return f"A model of all data in one place reaches {numbers.show(reached)}: longer training may help."
+    return (
+        "Before you federate, look at your labels and features, or try another model: "
+        f"even all data in one place reach {numbers.show(reached)}."
+    )
 
 
 def _say_nothing_compared(advice: Advice) -> Iterator[str]:
@@ -188,15 +209,14 @@ def _say_beside_fedavg(advice: Advice) -> str:
     made = decision.comparisons.get(OVER_FEDAVG)
     if method is fedavg and winner is fedavg:
         others = [each.title for each in advice.methods if each.is_federated and each is not fedavg]
-        what = f"{_join(others)} did" if others else "it is the simplest one, and no other was run: nothing did"
-        return f"FedAvg trains one model for all; {what} no better where methods are chosen."
+        if not others:
+            return "FedAvg trains one model for all; no other federated method was run beside it."
+        return f"FedAvg trains one model for all; {_join(others)} did no better where methods are chosen."
     if method is fedavg and made.is_worse:
         return f"{winner.title} did best on validation examples, but FedAvg is better on test examples."
     if method is fedavg:
-        return (
-            f"{winner.title} cannot be told apart from FedAvg: it is {numbers.show_range(made.ends)}. "
-            "So take the simpler one."
-        )
+        shown = numbers.show_range(made.ends)
+        return f"{winner.title} cannot be told apart from FedAvg (it is {shown}), so take the simpler FedAvg."
     over = decision.over_fedavg
     if over and over.is_better:
         several = "" if method.role == SHARED else ": one model for all is not enough"
@@ -234,15 +254,20 @@ def _say_who(advice: Advice) -> str:
     """For whom it is worse, how the worst tenth does, and what new clients get."""
     method, alone, numbers = advice.judged, advice.alone, get_numbers(advice)
     number = len(advice.decision.over_alone.contrast.by_client)
-    losers = advice.worse_off
-    names = f" ({_list_names(losers)})" if losers and method.is_natural else ""
-    whom = f"{len(losers):,} of {count(number, 'client')}{names}" if losers else f"none of {count(number, 'client')}"
-    text = f"{method.title} was worse than {_name_alone(alone)} for {whom}"
+    losers, than = advice.worse_off, f"with {method.title} than with {_name_alone(alone)}"
+    if not losers:
+        text = f"No client was worse off {than}"
+    elif len(losers) == number:
+        text = f"Every client was worse off {than}"
+    else:
+        names = f" ({_list_names(losers)})" if method.is_natural else ""
+        were = "was" if len(losers) == 1 else "were"
+        text = f"{len(losers):,} of {count(number, 'client')} {were} worse off {than}{names}"
     worst = [numbers.show(each.average_worst_tenth(advice.task)) for each in (method, alone)]
-    text += f"; the worst tenth has {worst[0]}, alone {worst[1]}"
+    text += f"; the worst-off tenth reaches {worst[0]}, alone {worst[1]}"
     if method.new and (reached := average_results(method.new)) is not None:
         new = max(len(each) for each in method.new.values())
-        text += f", and {count(new, 'new client')} {'has' if new == 1 else 'have'} {numbers.show(reached)}"
+        text += f", and {count(new, 'new client')} {'reaches' if new == 1 else 'reach'} {numbers.show(reached)} with it"
     return text
 
 

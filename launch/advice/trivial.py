@@ -43,7 +43,9 @@ class Row(NamedTuple):
     validation: float
 
 
-def measure_seeds(outcome: Outcome, known: dict[int, Mapping[str, Row]] | None = None) -> Mapping[int, Mapping[str, Row]]:
+def measure_seeds(
+    outcome: Outcome, known: dict[int, Mapping[str, Row]] | None = None
+) -> Mapping[int, Mapping[str, Row]]:
     """The rows of a contest by fresh seed, with the splits of its runs.
 
     Args:

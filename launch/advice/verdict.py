@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from launch.advice.contrasts import contrast
 from launch.advice.decision import (
     LEARNED,
     MAIN,
@@ -15,7 +16,6 @@ from launch.advice.decision import (
     get_margin,
     list_open,
 )
-from launch.advice.contrasts import contrast
 from launch.advice.marks import list_marks
 from launch.advice.measures import Measured, measure_outcome
 from launch.advice.needs import Need, list_needs

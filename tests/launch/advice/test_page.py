@@ -1,0 +1,155 @@
+"""The page of an advice says first what to do, loads nothing, and its commands work as they stand."""
+
+import html.parser
+import itertools
+import json
+import re
+import shlex
+
+import pytest
+
+import launch.compare
+import launch.export
+import launch.serve
+from launch.advice.commands import list_commands
+from launch.advice.facts import collect_facts, write_facts
+from launch.advice.page import assemble_page, write_page
+from launch.advice.picture import LEFT, RIGHT, draw_methods
+from launch.advice.sentences import say_advice
+from launch.advice.trivial import ALL, OWN, Row
+from launch.advice.verdict import build_chooser, judge
+from launch.pages.report.words import NBSP
+from launch.pages.templates import compute_digest
+from launch.settings.flags import parse_config
+
+
+class Page(html.parser.HTMLParser):
+    """The elements with their attributes in order, and the text that is read."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found, self.text = [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.text += data.replace(NBSP, " ")
+
+
+@pytest.fixture
+def advice(write_contest):
+    return judge(*write_contest())
+
+
+def test_the_page_answers_first_and_runs_no_script(advice):
+    text = assemble_page(advice)
+    page = Page(text)
+    order = ["Should wards be federated?", "Federate", *(each.replace(NBSP, " ") for each in say_advice(advice))]
+    order += ["The methods beside each other", "What to run next", "Details"]
+    places = [page.text.index(words) for words in order]
+    assert places == sorted(places)
+    assert 'lang="en"' in text and "script-src 'none'" in text and "http" not in re.sub("http-equiv", "", text)
+    assert "script" not in {tag for tag, _ in page.found}
+    assert not [attributes for _, attributes in page.found if {"style", "src", "onclick"} & attributes.keys()]
+    assert compute_digest(re.search(r"<style>(.*?)</style>", text, flags=re.DOTALL)[1]) in text
+    levels = [int(tag[1]) for tag, _ in page.found if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1 and all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    before = page.text[: page.text.index("Details")]
+    assert "Holm" not in before and "p-value" not in before, "statistics stand in the details alone"
+    assert "Holm" in page.text and "FedCD: its runs would take 12 minutes, which are not there" in page.text
+
+
+def test_names_of_clients_and_data_are_text(write_contest):
+    hostile = "</style><script>alert(1)</script>"
+    outcome, rows = write_contest({"fedavg": 0.7})
+    problem = outcome.problem._replace(name=hostile)
+    text = assemble_page(judge(outcome._replace(problem=problem), rows))
+    assert "alert(1)" in text and "<script" not in text
+
+
+def test_the_picture(advice):
+    """Dots stand where results do; what lies apart from the line of alone is beyond doubt."""
+    picture = draw_methods(advice)
+    ifca, fedavg, local = picture.bars
+    assert (ifca.title, ifca.shown.replace(NBSP, " "), ifca.is_advised) == ("IFCA", "91.0 %", True)
+    assert LEFT < picture.alone == local.at < fedavg.at < ifca.at < RIGHT and local.ends is None
+    assert picture.alone < ifca.ends[0] < ifca.at < ifca.ends[1]
+    assert picture.trivial == LEFT and picture.row.replace(NBSP, " ").endswith("11.0 %, further left")
+    assert [text.replace(NBSP, " ") for _, text in picture.ticks][:2] == ["85 %", "90 %"]
+    assert picture.described.startswith("Accuracy of each method: IFCA")
+
+
+def test_a_row_near_the_methods_is_a_line_among_them(write_contest):
+    outcome, rows = write_contest()
+    near = Row({f"client_{i}": 0.75 for i in range(6)}, {}, 0.75)
+    picture = draw_methods(judge(outcome, {seed: {OWN: near, ALL: near} for seed in rows}))
+    assert LEFT < picture.trivial < picture.alone and "further" not in picture.row
+
+
+def test_commands_are_understood(advice, tmp_path, monkeypatch, capsys):
+    """From the folder where the contest ran: each is parsed by its command, and the comparison is made."""
+    monkeypatch.chdir(tmp_path)
+    commands = {shlex.split(command)[2]: shlex.split(command)[3:] for _, command in list_commands(advice)}
+    assert list(commands) == ["launch.train", "launch.export", "launch.compare"], "IFCA cannot be live"
+    config = parse_config(commands["launch.train"])
+    assert (config.algo, config.rounds, config.num_clients, config.algorithm.training.learning_rate) == (
+        *("ifca", 40, 6, 0.05),
+    )
+    assert launch.export.parse_request(commands["launch.export"]).run_dir == "advice/seeds/ifca/seed_0"
+    assert commands["launch.compare"] == ["--runs=advice/seeds"]
+    assert launch.compare.main([*commands["launch.compare"], "--output=all.html"]) == 0, capsys.readouterr()
+
+
+def test_what_can_be_live_has_a_command_for_it(write_contest):
+    outcome, rows = write_contest({"fedavg": 0.95})
+    commands = dict(list_commands(judge(outcome, rows)))
+    (served,) = (command for command in commands.values() if "launch.serve" in command)
+    request = launch.serve.parse_request(shlex.split(served)[3:])
+    assert (request.config.algo, request.config.rounds, request.config.new_clients) == ("fedavg", 1, 0)
+
+
+def test_undecided_has_nothing_to_train(write_contest):
+    outcome, rows = write_contest({"fedavg": 0.805, "ifca": 0.7})
+    advice = judge(outcome, rows)
+    assert advice.decision.verdict == "undecided"
+    assert [shlex.split(command)[2] for _, command in list_commands(advice)] == ["launch.compare"]
+    assert "Cannot tell yet" in assemble_page(advice)
+
+
+def test_an_outcome_without_runs_has_a_page(write_contest):
+    outcome, _ = write_contest()
+    empty = outcome._replace(entered=tuple(each._replace(runs={}) for each in outcome.entered), is_cut=True)
+    text = Page(assemble_page(judge(empty, {}))).text
+    assert "Nothing can be advised yet" in text and "cut short by its end" in text
+
+
+def test_facts_are_what_the_page_says(advice, tmp_path):
+    write_facts(advice, tmp_path / "advice.json")
+    write_page(advice, tmp_path / "advice.html")
+    facts = json.loads((tmp_path / "advice.json").read_text())
+    assert facts == json.loads(json.dumps(collect_facts(advice)))
+    assert (facts["verdict"], facts["advised"], facts["alone"]) == ("federate", "ifca", "local_only")
+    page = Page((tmp_path / "advice.html").read_text(encoding="utf-8")).text
+    assert all(sentence in page for sentence in facts["sentences"]) and len(facts["sentences"]) == 5
+    assert all(each["command"] in page for each in facts["commands"])
+    assert facts["over_alone"]["gain"] == pytest.approx(0.1) and facts["over_alone"]["is_decided"]
+    assert facts["methods"]["ifca"]["new_clients"] == pytest.approx(0.9)
+
+
+def test_a_further_seed_is_asked_for_while_a_question_is_open(write_contest, monkeypatch):
+    outcome, rows = write_contest()
+    read = []
+
+    def measure(asked, known):
+        read.append(sorted(known))
+        known |= rows
+        return rows
+
+    monkeypatch.setattr("launch.advice.verdict.measure_seeds", measure)
+    choose_more = build_chooser()
+    assert choose_more(outcome) == () and choose_more(outcome) == ()
+    assert read == [[], [0, 1, 2]], "data of a seed are read once"
+    wide, _ = write_contest({"fedavg": 0.81, "ifca": 0.7})
+    assert choose_more(wide) == ("fedavg", "local_only")

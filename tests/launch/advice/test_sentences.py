@@ -1,0 +1,208 @@
+"""The five sentences, as somebody reads them who has federated nothing yet."""
+
+import re
+
+import pytest
+from made_contests import CLASSES, ERRORS, ROWS, make_measured, make_outcome
+
+from launch.advice.decision import ALONE, FEDERATE, NOTHING_LEARNED, UNDECIDED
+from launch.advice.measures import Cost
+from launch.advice.sentences import Numbers, say_advice
+from launch.advice.trivial import ALL, OWN
+from launch.advice.verdict import assemble
+from launch.pages.report.words import NBSP
+from launch.runs.task_columns import find_task_columns
+
+EVEN = (0.0, 0.01, -0.01, 0.02, -0.02, 0.005, -0.005, 0.015, -0.015, 0.0)
+UNEVEN = (0.005, 0.01, -0.015, 0.02, -0.015, 0.005, -0.01, 0.015, -0.015, 0.0)
+FIXED = {OWN: (0.5, 0.51, 0.49), ALL: (0.4, 0.41, 0.39)}
+LOCAL = {"local_only": (0.8, 0.801, 0.799)}
+CASES = {
+    FEDERATE: {"fedavg": (0.83, 0.832, 0.831), "ifca": (0.87, 0.872, 0.868)},
+    "fedavg": {"fedavg": (0.87, 0.87, 0.872), "ifca": (0.88, 0.86, 0.9)},
+    ALONE: {"fedavg": (0.7, 0.701, 0.7), "ifca": (0.75, 0.752, 0.748)},
+    UNDECIDED: {"fedavg": (0.7, 0.7, 0.7), "ifca": (0.82, 0.84, 0.86)},
+    "equal": {"fedavg": (0.801, 0.8, 0.8)},
+    NOTHING_LEARNED: {"local_only": (0.45, 0.47, 0.46), "fedavg": (0.51, 0.49, 0.53), "pooled": (0.5, 0.5, 0.5)},
+}
+WORDS_OF_STATISTICS = re.compile(
+    r"\bp-?value|holm|confiden|interval|signific|hypothes|deviation|paired|null|statistic|variance|error rate|"
+    r"student|correct(ed|ion)|sample|convex|client drift|hyperparameter|seed|epoch|\bnan\b|none\b(?! is clearly)",
+    re.IGNORECASE,
+)
+
+
+def advise(means, task=CLASSES, rows=FIXED, **changes):
+    """The advice of methods with these means by seed; `changes` are further fields of some of them."""
+    methods = [
+        make_measured(name, each, UNEVEN if name == "local_only" else EVEN, **changes.get(name, {}))
+        for name, each in means.items()
+    ]
+    return assemble(
+        make_outcome(means, task), methods, [make_measured(name, each, EVEN) for name, each in rows.items()]
+    )
+
+
+def say(*given, **named):
+    return [sentence.replace(NBSP, " ") for sentence in say_advice(advise(*given, **named))]
+
+
+def of(case):
+    return say({**LOCAL, **CASES[case]})
+
+
+def test_federate():
+    """0.87 less 0.8 by seed: 7.0, 7.1, 6.9 points; the worst tenth of ten is one, 0.87 - 0.02 and 0.8 - 0.015."""
+    what, by_how_much, beside_fedavg, cost, whom = of(FEDERATE)
+    assert what == "Federate, with IFCA: your clients do better together than alone."
+    assert re.fullmatch(
+        r"Accuracy on clients' own test examples: 87\.0 % with IFCA, 80\.0 % when each trains alone: "
+        r"7\.0 points better \(between 6\.\d and 7\.\d points\)\.",
+        by_how_much,
+    )
+    assert re.fullmatch(
+        r"It is between [\d.]+ and [\d.]+ points better than FedAvg \(83\.1 %\): one model for all is not enough\.",
+        beside_fedavg,
+    )
+    assert cost == "IFCA costs 2 MB of traffic a client and 90 s of device time, in 40 rounds."
+    assert whom == (
+        "No client was worse off with IFCA than with training alone; the worst-off tenth reaches 85.0 %, alone 78.5 %."
+    )
+
+
+def test_fedavg_is_taken_where_another_cannot_be_told_apart():
+    what, _, beside, *_ = of("fedavg")
+    assert what.startswith("Federate, with FedAvg:")
+    assert re.fullmatch(
+        r"IFCA cannot be told apart from FedAvg \(it is between [\d.]+ points worse and [\d.]+ points better\), "
+        r"so take the simpler FedAvg\.",
+        beside,
+    )
+
+
+def test_alone():
+    what, by_how_much, one_model, cost, whom = of(ALONE)
+    assert what == "Do not federate: your clients do better with models that each trains alone."
+    assert (
+        "80.0 % when each trains alone, 75.0 % with IFCA, the best federated method: alone is 5.0 points" in by_how_much
+    )
+    assert one_model == "FedAvg, one model for all, reaches 70.0 %."
+    assert cost.startswith("Training alone sends nothing, while IFCA would cost 2 MB")
+    assert whom.startswith("Every client was worse off with IFCA than with training alone;")
+
+
+def test_undecided_names_both_and_what_would_decide():
+    what, by_how_much, needs, until_then, _ = of(UNDECIDED)
+    assert what == "Your data cannot tell whether to federate: it is between IFCA and training alone."
+    assert re.search(r"IFCA is between [\d.]+ points worse and [\d.]+ points better\.$", by_how_much)
+    assert re.fullmatch(r"To tell a difference of 4\.0 points would take \d+ more repeats\.", needs)
+    assert until_then.startswith("Until you know, train alone: that sends nothing, while IFCA would cost")
+
+
+def test_as_good_as_equal():
+    means = {**LOCAL, **CASES["equal"]}
+    methods = [make_measured(name, each, UNEVEN) for name, each in means.items()]
+    methods[1] = make_measured("fedavg", means["fedavg"], [*UNEVEN[:-1], 0.002])
+    rows = [make_measured(name, each, EVEN) for name, each in FIXED.items()]
+    third = say_advice(assemble(make_outcome(means), methods, rows))[2].replace(NBSP, " ")
+    assert third == "They are as good as equal, within 1.0 point, which more data will not change."
+
+
+def test_nothing_learned():
+    what, by_how_much, lead, needs, check = of(NOTHING_LEARNED)
+    assert what == (
+        "Do not use these models: none is clearly better than a fixed answer (always each client's own most frequent "
+        "class)."
+    )
+    assert "51.0 % with FedAvg, 46.0 % when each trains alone, 50.0 % with the fixed answer" in by_how_much
+    assert lead.startswith("FedAvg is between") and "than the fixed answer" in lead
+    assert needs.startswith("To tell a difference of 1.0 point would take ")
+    assert check.endswith("even all data in one place reach 50.0 %.")
+
+
+def test_errors_are_spoken_of_in_their_unit_and_lower_is_better():
+    means = {"local_only": (2.6, 2.61, 2.59), "fedavg": (2.3, 2.31, 2.3), "ditto": (2.1, 2.11, 2.1)}
+    rows = {OWN: (3.5, 3.5, 3.51), ALL: (3.9, 3.9, 3.9)}
+    what, by_how_much, beside, *_ = say(means, ERRORS, rows)
+    assert what.startswith("Federate, with Ditto")
+    assert by_how_much.startswith(
+        "RMSE on clients' own test examples (lower is better): 2.10 with Ditto, 2.60 when each"
+    )
+    assert "0.50 better (between 0.4" in by_how_much and "point" not in by_how_much + beside
+
+
+def test_new_clients_and_names_of_those_who_are_worse_off():
+    """Two of ten have 0.87 - 0.27 and 0.87 - 0.18, which alone have 0.705 and 0.71."""
+    offsets = [-0.27, -0.18, *EVEN[2:]]
+    methods = [
+        make_measured("local_only", (0.7, 0.7, 0.701), UNEVEN),
+        make_measured("fedavg", (0.87, 0.871, 0.87), offsets, new={0: {"x": 0.8, "y": 0.9}}, sizes={}),
+    ]
+    rows = [make_measured(name, each, EVEN) for name, each in FIXED.items()]
+    advice = assemble(make_outcome(["local_only", "fedavg"]), methods, rows)
+    whom = say_advice(advice)[-1].replace(NBSP, " ")
+    assert advice.worse_off == ("site 0", "site 1")
+    assert whom.startswith("2 of 10 clients were worse off with FedAvg than with training alone (site 0 and site 1);")
+    assert whom.endswith(", and 2 new clients reach 85.0 % with it.")
+    drawn = [each._replace(is_natural=False) for each in methods]
+    assert "site" not in say_advice(assemble(make_outcome(["local_only", "fedavg"]), drawn, rows))[-1]
+
+
+def test_too_little_time():
+    means = {"local_only": (0.8, 0.8), "fedavg": (0.9, 0.9)}
+    _, by_how_much, needs, *_ = say(means)
+    assert by_how_much.endswith("from so few repeats no range follows.")
+    assert needs == "A verdict needs 3 repeats, and 2 ended in time: give it more minutes."
+    nothing = say({"local_only": (0.8,)})
+    assert nothing[1] == "What is missing: a finished run of a federated method on a fresh seed."
+
+
+def test_fedavg_beside_nothing_and_beside_what_did_no_better():
+    local = {"local_only": (0.7, 0.701, 0.7)}
+    third = say({**local, "fedavg": (0.87, 0.87, 0.872)})[2]
+    assert third == "FedAvg trains one model for all; no other federated method was run beside it."
+    third = say({**local, "fedavg": (0.87, 0.87, 0.872), "ifca": (0.8, 0.8, 0.8), "ditto": (0.8, 0.8, 0.8)})[2]
+    assert third == "FedAvg trains one model for all; IFCA and Ditto did no better where methods are chosen."
+    assert say({"local_only": (0.7, 0.701, 0.7), "ifca": (0.87, 0.87, 0.872)})[2].startswith("FedAvg, the usual method")
+
+
+def test_tokens_and_areas_are_shares():
+    for task, word in (("next_token", "Token accuracy"), ("multi_label", "AUC")):
+        _, by_how_much, *_ = say({**LOCAL, **CASES[FEDERATE]}, find_task_columns(task))
+        assert by_how_much.startswith(f"{word} on clients' own test examples: 87.0 % with IFCA")
+
+
+def test_fine_tuning_is_in_the_device_time():
+    changes = {"ifca": {"cost": Cost(2e6, 90.0, 12.0, 40.0)}}
+    assert "90 s of device time with 12 s of fine-tuning" in say({**LOCAL, **CASES[FEDERATE]}, **changes)[3]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_first_reader_understands_them(case):
+    """Five sentences, each short, without a word of statistics; the first says alone what to do."""
+    sentences = of(case)
+    assert len(sentences) == 5
+    first = sentences[0]
+    assert re.match(r"(Federate, with |Do not |Your data cannot tell)", first) and len(first.split()) <= 20
+    for sentence in sentences:
+        assert sentence.endswith(".") and (sentence[0].isupper() or sentence[0].isdigit())
+        assert not re.search(r"\. [A-Z]", sentence), "one sentence, not two"
+        assert len(sentence.split()) <= 40, sentence
+        assert not WORDS_OF_STATISTICS.search(sentence), sentence
+        assert sentence.count("(") == sentence.count(")") and "  " not in sentence
+    names = set(re.findall(r"IFCA|FedAvg|Ditto", " ".join(sentences)))
+    assert len(names) <= 2, "no list of methods to choose from"
+
+
+def test_ranges_in_words():
+    shares, errors = Numbers(CLASSES, 0.8), Numbers(ERRORS, 21.0)
+    shown = [shares.show_range(ends).replace(NBSP, " ") for ends in ((0.021, 0.049), (-0.01, 0.02), (-0.049, -0.021))]
+    assert shown == [
+        "between 2.1 and 4.9 points better",
+        "between 1.0 point worse and 2.0 points better",
+        "between 2.1 and 4.9 points worse",
+    ]
+    assert shares.show_range((0.02, 0.02)).replace(NBSP, " ") == "2.0 points better"
+    assert errors.show_range((0.21, 4.04)).replace(NBSP, " ") == "between 0.2 and 4.0 better"
+    assert (Numbers(ERRORS, 2100.0).show(2123.4), Numbers(ERRORS, 0.0123).show(0.0123)) == ("2,123", "0.0123")
+    assert ROWS[OWN].startswith("always")
