@@ -76,14 +76,16 @@ def _contest(request: Request, problem: Problem, chosen: Chosen, spent_s: float)
 def _advise(outcome: Outcome, folder: pathlib.Path) -> int:
     """Judges, and writes and says what follows; returns the exit code."""
     from launch.advice.commands import list_commands
+    from launch.advice.facts import write_facts
     from launch.advice.page import write_page
     from launch.advice.sentences import say_advice
     from launch.advice.verdict import judge
 
     advice = judge(outcome)
     write_page(advice, folder / PAGE)
+    write_facts(advice, folder / JSON)
     _say("advice", say_advice(advice))
-    _say("page", [str(folder / PAGE)])
+    _say("page", [f"{folder / PAGE}; the same for programs: {folder / JSON}"])
     _say("next", [f"{what}:\n{INDENT}  {command}" for what, command in list_commands(advice)])
     return 0 if advice.decision.comparisons else 1
 

@@ -34,7 +34,10 @@ def list_commands(advice: Advice) -> Iterator[tuple[str, str]]:
         )
         flags = list_flags(advice, method, entered[method.name], is_limited=False)
         # Of those that join each one takes part.
-        live = [*(each for each in flags if not each.startswith("--new_clients=")), f"--rounds={rounds}"]
+        live = [
+            *(each for each in flags if not each.startswith(("--new_clients=", "--test_new_clients="))),
+            f"--rounds={rounds}",
+        ]
         if can_be_live(advice, live):
             yield "Train it with real devices, which join by a link", _spell("serve", live)
     any_run = next((path for each in advice.methods for path in each.runs.values()), None)

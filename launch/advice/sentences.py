@@ -169,7 +169,7 @@ def _say_nothing_compared(advice: Advice) -> Iterator[str]:
     yield "Nothing can be advised yet: the time ended before the methods could be compared."
     yield f"What is missing: {advice.decision.why}."
     yield f"Run on fresh seeds so far: {names}."
-    yield "The same command goes on where this one ended, if you give it more minutes."
+    yield "Give it more minutes, with another --runs_dir: what was planned for these has ended."
     yield "Nothing is known yet of who would be worse off."
 
 

@@ -15,7 +15,7 @@ from datasets.class_weights import compute_balanced_weights, digest_class_weight
 from datasets.client_files import flip_labels
 from datasets.client_source import TRAIN, ClientSource
 from datasets.data_notes import note_content, note_labels, note_numbers
-from datasets.device_table import load_device_profiles
+from datasets.device_table import draw_device_profiles, load_device_profiles
 from datasets.example_format import LABEL_KINDS, ExampleFormat
 from datasets.federate import build_federated_data, default_client_dir
 from datasets.federated_data import FederatedData
@@ -70,7 +70,8 @@ def _load(config: RunConfig) -> FederatedData:
     if not config.test_new_clients:
         kinds = data.archetypes
         kinds = kinds and dataclasses.replace(kinds, of_clients=kinds.of_clients[: len(data.clients)])
-        data = dataclasses.replace(data, new_clients=(), archetypes=kinds)
+        profiles = draw_device_profiles(len(data.clients), config.seed)
+        data = dataclasses.replace(data, new_clients=(), archetypes=kinds, profiles=profiles)
     if is_users_own(config.dataset) and not is_random(config):
         data = dataclasses.replace(data, notes=(*arrays.notes, *_note_content(config, arrays, data)))
     return dataclasses.replace(data, source_digests=source_digests)

@@ -2,6 +2,7 @@
 
 import functools
 import html
+import json
 import pathlib
 import shlex
 
@@ -123,7 +124,10 @@ def test_a_small_contest_from_end_to_end(advise_here, contest_here, tmp_path):
     sentences = [line[9:] for line in lines[start : start + 5]]
     page = html.unescape((folder / "advice.html").read_text())
     assert all(sentence in page for sentence in sentences)
-    assert lines[start + 5] == "page     runs/advice/digits/advice.html" and "one place: as --no_pooled asks" in page
+    assert lines[start + 5].startswith("page     runs/advice/digits/advice.html; the same for programs: ")
+    assert "one place: as --no_pooled asks" in page
+    facts = json.loads((folder / "advice.json").read_text())
+    assert facts["plan"]["rounds"] == 3 and facts["methods"]["fedavg"]["mean"] > facts["methods"]["local_only"]["mean"]
     # What is advised by then is what the same command says again, from the runs that are there.
     number = len(contest_here)
     code, again, error = advise_here(*arguments)

@@ -431,7 +431,8 @@ def test_new_clients_that_are_not_tested_are_left_out_and_the_others_stay_as_the
     )
     assert len(tested.new_clients) == 2 and not left_out.new_clients
     assert left_out.clients == tested.clients and left_out.digest == tested.digest
-    assert len(left_out.archetypes.of_clients) == 4
+    assert len(left_out.archetypes.of_clients) == len(left_out.profiles.examples_per_s) == 4
+    assert left_out.profiles.examples_per_s.tolist() == tested.profiles.examples_per_s[:4].tolist()
     assert left_out.archetypes.of_clients == tested.archetypes.of_clients[:4]
     with pytest.raises(FlagError, match="--test_new_clients: does nothing with --new_clients=0"):
         parse_config(["--algo=ditto", "--test_new_clients=false"])
