@@ -36,6 +36,7 @@ from launch.console.stop_signals import as_stop_after_signal, get_stop_code, lea
 from launch.runs.errors import RunStopped
 from launch.runs.task_columns import find_task_columns
 from launch.settings.flags import FlagError
+from launch.sweeps.held_journal import hold_journal
 from launch.sweeps.jobs import open_engine
 from launch.sweeps.present_data import PresentData
 from launch.sweeps.tuning.adaptive_search import open_study, run_adaptive_search
@@ -51,7 +52,7 @@ from launch.sweeps.tuning.scored_runs import (
 )
 from launch.sweeps.tuning.search_plots import HISTORY_PLOT, IMPORTANCE_PLOT, draw_history, draw_importance
 from launch.sweeps.tuning.search_space import format_search
-from launch.sweeps.tuning.study import check_installed, hold_folder
+from launch.sweeps.tuning.study import JOURNAL, check_installed
 from launch.sweeps.tuning.trials import (
     Outcome,
     State,
@@ -167,7 +168,7 @@ def search(request: Request, open_engine: OpenEngine = OPEN_ENGINE) -> Searched:
     """
     with contextlib.ExitStack() as stack:
         if request.is_adaptive:
-            stack.enter_context(hold_folder(request.folder))
+            stack.enter_context(hold_journal(request.folder, JOURNAL, "search"))
             study = open_study(request)
             outcomes, failures = run_adaptive_search(request, open_engine, study)
             draw_history(request.folder / HISTORY_PLOT, outcomes, request.objective, request.sign)

@@ -1,1 +1,1 @@
-"""Contests of methods on one problem, within one time: the same trials, seeds and limits for each."""
+"""Contests: methods tried on one problem within a time. Knows no paper, no command, and no sentence on its results."""

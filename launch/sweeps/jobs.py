@@ -137,6 +137,11 @@ class LocalRun:
                 self._exit_code = dead
         return self._exit_code
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether it has done with waiting for what all runs of its slot need once, as the last `poll` saw it."""
+        return self._pid is not None or self._exit_code is not None
+
     def interrupt(self) -> None:
         """Asks the run to keep a checkpoint and end, as Ctrl-C does; one that has not begun ends at once."""
         self._starts = MAX_STARTS

@@ -5,6 +5,7 @@ The runs' own output is shown if one goes on at a time, else a line for each and
 
 import contextlib
 import dataclasses
+import enum
 import re
 import signal
 import sys
@@ -217,24 +218,36 @@ class _Started:
     stopped: str = ""
 
 
+class Later(enum.Enum):
+    """In the place of a task: none can be started yet, since it depends on a run that goes on."""
+
+    LATER = enum.auto()
+
+
+LATER = Later.LATER
+
+
 def run_tasks(
-    tasks: Iterable[Task | None],
+    tasks: Iterable[Task | Later | None],
     engine: Engine,
     after_run: Callable[[Task], None] = lambda task: None,
     find_end: Callable[[Task], str] = lambda task: "",
     rounds: Sequence[int] | None = None,
     is_brief: bool = False,
+    after_failure: Callable[[Task, str], None] = lambda task, reason: None,
 ) -> list[str]:
     """Makes the runs that are not finished yet and returns a line for each that failed.
 
     Args:
       tasks: in the order to start them. The next is asked for when a slot is free, so it may depend on the runs that
-        have ended. None is a run that `rounds` counts and that is not needed after all.
+        have ended. None is a run that `rounds` counts and that is not needed after all; after LATER, which counts
+        nothing, it is asked again.
       engine: makes them; it is closed at the end.
       after_run: called after each run, also after one that failed.
       find_end: called often while a run goes on: why it should keep a checkpoint and end now, in words; "" to go on.
       rounds: of each run; None: those of `tasks`, which is a sequence then.
       is_brief: as `ProgressOfMany` has it.
+      after_failure: called with why a run failed, before `after_run`, or alone if it could not even be started.
 
     Raises:
       KeyboardInterrupt: we were asked to stop; all runs have ended.
@@ -242,7 +255,7 @@ def run_tasks(
     rounds = [task.config.rounds for task in tasks] if rounds is None else rounds
     progress = ProgressOfMany(rounds, engine.slots, engine.keeps_logs, is_brief)
     with contextlib.closing(engine), contextlib.closing(progress):
-        pool = _Pool(tasks, engine, progress, after_run, find_end)
+        pool = _Pool(tasks, engine, progress, after_run, find_end, after_failure)
         try:
             pool.run()
         except KeyboardInterrupt:
@@ -262,33 +275,38 @@ class _Pool:
 
     def __init__(
         self,
-        tasks: Iterable[Task | None],
+        tasks: Iterable[Task | Later | None],
         engine: Engine,
         progress: ProgressOfMany,
         after_run: Callable[[Task], None],
         find_end: Callable[[Task], str],
+        after_failure: Callable[[Task, str], None],
     ):
         self._engine, self._progress, self._after_run, self._find_end = engine, progress, after_run, find_end
-        self._waiting = enumerate(tasks, 1)
+        self._after_failure = after_failure
+        self._waiting, self._num_asked = iter(tasks), 0
         self.started: dict[int, _Started] = {}
         self.failures: dict[int, str] = {}
 
     def run(self) -> None:
         """Runs them all."""
-        has_more = True
+        has_more, over = True, object()
         while has_more or self.started:
             for slot in range(self._engine.slots):
                 while has_more and slot not in self.started:
-                    position, task = next(self._waiting, (0, None))
-                    has_more = bool(position)
+                    task = next(self._waiting, over)
+                    if task is LATER:
+                        break
+                    has_more = task is not over
+                    self._num_asked += 1
                     # It may fail at once or be finished; then the slot takes the next.
-                    if task is not None:
-                        self._start(position, task, slot)
+                    if isinstance(task, Task):
+                        self._start(self._num_asked, task, slot)
                     elif has_more:
-                        self._progress.leave_out(position)
+                        self._progress.leave_out(self._num_asked)
                 if slot in self.started:
                     self._look_at(slot)
-            if self.started:
+            if self.started or has_more:
                 time.sleep(POLL_S)
 
     def _start(self, position: int, task: Task, slot: int) -> None:
@@ -337,6 +355,7 @@ class _Pool:
     def _fail(self, position: int, task: Task, reason: str) -> None:
         self.failures[position] = f"{task.name}: {reason}"
         self._progress.fail(position, task, reason)
+        self._after_failure(task, reason)
 
 
 def _explain(exit_code: int, task: Task, engine: Engine, last_line: str) -> str:

@@ -11,9 +11,10 @@ from launch import tune
 from launch.runs.errors import RunFolderError
 from launch.settings.flags import FlagError
 from launch.settings.run_config import flag_values
+from launch.sweeps.held_journal import hold_journal
 from launch.sweeps.recipes import find_recipe
 from launch.sweeps.tuning.request import parse_request
-from launch.sweeps.tuning.study import Study, hold_folder
+from launch.sweeps.tuning.study import JOURNAL, Study
 from launch.sweeps.tuning.trials import State, find_best
 
 pytestmark = pytest.mark.skipif(
@@ -291,7 +292,8 @@ def test_another_search_in_the_same_folder_is_refused(tmp_path):
 
 
 def test_two_commands_do_not_search_in_one_folder(tmp_path):
-    with hold_folder(tmp_path / "runs" / NAME), pytest.raises(RunFolderError, match="a search goes on there"):
+    held = hold_journal(tmp_path / "runs" / NAME, JOURNAL, "search")
+    with held, pytest.raises(RunFolderError, match="a search goes on there"):
         search(tmp_path, trials=1)
 
 

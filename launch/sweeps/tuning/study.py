@@ -4,19 +4,16 @@ What is tried next follows from the seed, the number of the trial and the trials
 was killed tries the same as one that was not, as long as one trial goes on at a time.
 """
 
-import contextlib
-import fcntl
 import importlib.util
-import os
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from files.locks import open_lock_file
 from launch.runs.errors import RunFolderError
 from launch.runs.run_records import list_other_settings
 from launch.settings.flags import FlagError
 from launch.settings.run_config import RunConfig, flag_values
+from launch.sweeps.held_journal import drop_torn_line
 from launch.sweeps.tuning.search_space import INT, LOG, Range, SearchSpace, Settings, find_own_point
 from launch.sweeps.tuning.trials import Outcome, State
 
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 INSTALL = ".venv/bin/python -m pip install --no-deps --require-hashes -r requirements-tune.lock"
-JOURNAL, LOCK_FILE = "optuna.journal", ".lock"
+JOURNAL = "optuna.journal"
 SAMPLER_SEED = 0
 SCORES, PRUNED, REASON, SEARCH, FLAGS = "scores", "pruned", "reason", "search", "flags"
 
@@ -36,29 +33,11 @@ def check_installed() -> None:
         raise FlagError(f"--sampler=tpe and --pruner=median need Optuna, which is not installed; {INSTALL}")
 
 
-@contextlib.contextmanager
-def hold_folder(folder: pathlib.Path) -> Iterator[None]:
-    """Keeps other searches out of the folder. The kernel lets it go however this process ends."""
-    folder.mkdir(parents=True, exist_ok=True)
-    # Both are written in place, and somebody else may have made the folder.
-    for name in (JOURNAL, LOCK_FILE):
-        if (folder / name).is_symlink():
-            raise RunFolderError(f"{folder}: its {name} is a symbolic link, no file of a search; remove it")
-    with open_lock_file(folder / LOCK_FILE) as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunFolderError(
-                f"{folder}: a search goes on there; wait for it or choose another --runs_dir"
-            ) from None
-        yield
-
-
 class Study:
     """The trials of one search. The first has the settings that all start from, if they lie in the space.
 
     Args:
-      folder: where its journal lies or will lie; see `hold_folder`.
+      folder: where its journal lies or will lie; see `hold_journal`.
       space: what is searched.
       seeds: of every trial.
       config: the settings that the trials start from.
@@ -88,7 +67,7 @@ class Study:
         self._distributions = {name: _describe(searched) for name, searched in space.items()}
         self._start = find_own_point(space, config)
         path = folder / JOURNAL
-        _drop_torn_line(path)
+        drop_torn_line(path)
         try:
             self._storage = JournalStorage(JournalFileBackend(str(path)))
             self.optuna_study = optuna.create_study(
@@ -206,13 +185,3 @@ def _describe(searched: tuple[str, ...] | Range) -> "BaseDistribution":
     if searched.kind == INT:
         return IntDistribution(int(searched.low), int(searched.high))
     return FloatDistribution(searched.low, searched.high, log=searched.kind == LOG)
-
-
-def _drop_torn_line(path: pathlib.Path) -> None:
-    """Cuts off the record that was being written when the machine went down."""
-    if not path.exists():
-        return
-    content = path.read_bytes()
-    whole = content.rfind(b"\n") + 1
-    if whole < len(content):
-        os.truncate(path, whole)

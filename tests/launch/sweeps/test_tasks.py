@@ -7,9 +7,9 @@ from launch.runs.run_records import resolve_experiment
 from launch.runs.tables import write_json
 from launch.settings.experiments import get_experiment
 from launch.settings.run_config import build_run_config
+from launch.sweeps.held_journal import hold_journal
 from launch.sweeps.recipes import Recipe
 from launch.sweeps.tasks import Task, _has_finished, is_finished, read_seeds
-from launch.sweeps.tuning.study import hold_folder
 
 NAME = "fedsikd_mnist_alpha0.1"
 
@@ -75,7 +75,8 @@ def test_no_search_writes_by_a_link(tmp_path, name):
     (tmp_path / "precious").write_text("keep me")
     (tmp_path / "search").mkdir()
     (tmp_path / "search" / name).symlink_to(tmp_path / "precious")
-    with pytest.raises(RunFolderError, match=f"its {name} is a symbolic link"), hold_folder(tmp_path / "search"):
+    held = hold_journal(tmp_path / "search", "optuna.journal", "search")
+    with pytest.raises(RunFolderError, match=f"its {name} is a symbolic link"), held:
         pass
     assert (tmp_path / "precious").read_text() == "keep me"
 

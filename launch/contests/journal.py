@@ -1,0 +1,198 @@
+"""What is known of a contest, a line a fact, in `contest.jsonl`. Imports no TensorFlow.
+
+Whatever depends on how long something took is written here before anybody acts on it, and is taken from here when the
+contest goes on: so a contest that was killed decides as it had decided, however fast the machine is by then. Every line
+says how many seconds the contest has taken, of all its commands together.
+"""
+
+import json
+import os
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from launch.contests.plan import Pace, Plan, Planned
+from launch.runs.errors import RunFolderError
+from launch.sweeps.held_journal import drop_torn_line
+from launch.sweeps.tuning.search_space import Settings
+
+JOURNAL = "contest.jsonl"
+WHAT, SECONDS = "what", "seconds"
+# Lines: what was asked for, what is planned, a run that ended, that was not started, that was stopped, a method whose
+# short runs are as long as whole ones, what became of the trials, one more seed, the end; and that time has passed.
+REQUEST, PLAN, RUN, SKIP, STOP, WHOLE, KEPT, CHOSEN, SEED, END, TIME = (
+    *("request", "plan", "run", "skip", "stop", "whole", "kept", "chosen", "seed", "end", "time"),
+)
+# Stages of a run: to measure how fast it is, the two rungs, fresh seeds.
+CALIBRATION, RUNG_0, RUNG_1, FRESH = "calibration", "rung_0", "rung_1", "fresh"
+NO_TRIAL = -1  # on fresh seeds
+
+
+class Key(NamedTuple):
+    """Which run: its stage, its method's name, its trial or `NO_TRIAL`, its seed."""
+
+    stage: str
+    method: str
+    trial: int
+    seed: int
+
+
+class Ended(NamedTuple):
+    """What is known of a run that is over.
+
+    Attributes:
+      score: the objective of a trial, or the result on a fresh seed, after its last round; None if it has none.
+      failure: why it has none, in words.
+      virtual_s: virtual seconds at its end.
+      num_bytes: both ways, of all its rounds.
+      took_s: real seconds that it took, without waiting for what all runs need once; None if that was not measured.
+      rounds: of FedAvg in whose place these seconds went.
+      num_rounds: its own, of all commands.
+    """
+
+    score: float | None = None
+    failure: str = ""
+    virtual_s: float = 0.0
+    num_bytes: float = 0.0
+    took_s: float | None = None
+    rounds: float = 0.0
+    num_rounds: int = 0
+
+
+class Journal:
+    """The facts so far, and how to add one.
+
+    Attributes:
+      planned: None before there is a plan.
+      points: {method: its trials' settings by number}, as the plan had them drawn.
+      until_s: the seconds of the contest at which the two rungs end, by the plan.
+      runs: what ended, also by failing.
+      skipped: why a run was not started, and whether for want of time.
+      stopped: why a run was ended early, and after how many seconds.
+      whole: names of methods whose runs of the first rung are as long as whole ones.
+      kept: {method: its trials that go on to the second rung}; None before that is known.
+      chosen: {method: the trial that was best}; None before.
+      finalists: names of those that go to fresh seeds, in the order in which they do.
+      out: {method: why it does not}.
+      further: {a further fresh seed: names of the methods that have it}.
+      noted_s: the seconds in the last line.
+      end: at the end, whether time was short and the seconds of the contest; None before.
+
+    Args:
+      path: of the file; see `hold_journal`.
+      request: what is asked for, as JSON has it.
+      clock: seconds from any start on.
+      spent_s: seconds of this command before now, which count.
+
+    Raises:
+      RunFolderError: the file is damaged, or of another request.
+    """
+
+    def __init__(self, path: pathlib.Path, request: Mapping[str, Any], clock: Callable[[], float], spent_s: float = 0):
+        self._path, self._clock = path, clock
+        self.planned: Planned | None = None
+        self.points: dict[str, list[Settings]] = {}
+        self.until_s: tuple[float, float] = (0.0, 0.0)
+        self.runs: dict[Key, Ended] = {}
+        self.skipped: dict[Key, tuple[str, bool]] = {}
+        self.stopped: dict[Key, tuple[str, float]] = {}
+        self.whole: set[str] = set()
+        self.kept: dict[str, list[int]] | None = None
+        self.chosen: dict[str, int] | None = None
+        self.finalists: list[str] = []
+        self.out: dict[str, str] = {}
+        self.further: dict[int, list[str]] = {}
+        self.end: tuple[bool, float] | None = None
+        self.noted_s = 0.0
+        self._before_s, self._start_s = 0.0, clock() - spent_s
+        drop_torn_line(path)
+        self._read(json.loads(json.dumps(request)))
+
+    def _read(self, request: Mapping[str, Any]) -> None:
+        lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
+        if not lines:
+            self.add(REQUEST, request=request)
+            return
+        try:
+            facts = [json.loads(line) for line in lines]
+            stored = facts[0]["request"]
+            for fact in facts:
+                self._take(fact)
+            self._before_s = self.noted_s
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise RunFolderError(f"{self._path}: damaged; move it away, or choose another folder") from None
+        if other := [name for name, value in request.items() if stored.get(name) != value]:
+            shown = "; ".join(
+                f"{name} {_shorten(stored.get(name))}, not {_shorten(request[name])}" for name in other[:2]
+            )
+            raise RunFolderError(
+                f"{self._path.parent}: holds a contest of another request ({shown}); choose another folder"
+            )
+
+    @property
+    def seconds(self) -> float:
+        """Real seconds so far, of all commands."""
+        return self._before_s + self._clock() - self._start_s
+
+    def add(self, what: str, **content: Any) -> None:
+        """Writes a fact, which is on the disk when this returns, and takes it into account."""
+        fact = {WHAT: what, SECONDS: round(self.seconds, 3), **content}
+        with open(self._path, "a", encoding="utf-8") as file:
+            file.write(f"{json.dumps(fact)}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        # As the next command will read it, so that both go by the same.
+        self._take(json.loads(json.dumps(fact)))
+
+    def is_over(self, key: Key) -> bool:
+        """Whether nothing is to be done for a run any more."""
+        return key in self.runs or key in self.skipped or key in self.stopped
+
+    def add_run(self, key: Key, ended: Ended) -> None:
+        """Notes a run that is over."""
+        self.add(RUN, key=key, **ended._asdict())
+
+    def add_plan(self, planned: Planned, points: Mapping[str, list[Settings]], until_s: tuple[float, float]) -> None:
+        """Notes what is planned, and with which trials."""
+        content = planned._replace(plan=planned.plan._asdict(), pace=planned.pace._asdict())._asdict()
+        self.add(PLAN, planned=content, points=points, until_s=until_s)
+
+    def _take(self, fact: Mapping[str, Any]) -> None:
+        self.noted_s = float(fact[SECONDS])
+        key = Key(*fact["key"]) if "key" in fact else None
+        match fact[WHAT]:
+            case "plan":
+                self.planned, self.points = _read_planned(fact["planned"]), fact["points"]
+                self.until_s = tuple(fact["until_s"])
+            case "run":
+                self.runs[key] = Ended(**{name: fact[name] for name in Ended._fields})
+            case "skip":
+                self.skipped[key] = fact["why"], fact["is_cut"]
+            case "stop":
+                self.stopped[key] = fact["why"], fact["took_s"]
+            case "whole":
+                self.whole.add(fact["method"])
+            case "kept":
+                self.kept = fact["kept"]
+            case "chosen":
+                self.chosen, self.finalists, self.out = fact["chosen"], fact["finalists"], fact["out"]
+            case "seed":
+                self.further[fact["seed"]] = fact["methods"]
+            case "end":
+                self.end = fact["is_cut"], fact[SECONDS]
+
+
+def _read_planned(stored: Mapping[str, Any]) -> Planned:
+    numbers = {name: tuple(value) if isinstance(value, list) else value for name, value in stored["plan"].items()}
+    return Planned(
+        Plan(**numbers),
+        tuple(stored["names"]),
+        stored["left_out"],
+        tuple(stored["stages_s"]),
+        Pace(**stored["pace"]),
+    )
+
+
+def _shorten(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,207 @@
+"""The stages of a contest: FedAvg's speed, the plan, two rungs of trials, fresh seeds. Imports no TensorFlow.
+
+Two things decide: results, which are the same again, and measured time, which never is. So whatever time decides is a
+line of the journal before it acts: the plan, a run that is not started or stopped, one more seed, the end.
+"""
+
+import itertools
+import statistics
+from collections.abc import Callable, Collection, Sequence
+
+from launch.console.progress import format_duration, say
+from launch.console.shown_text import format_count
+from launch.contests.contest_runs import Builder
+from launch.contests.journal import CALIBRATION, CHOSEN, END, FRESH, KEPT, NO_TRIAL, RUNG_0, RUNG_1, SEED, Journal, Key
+from launch.contests.methods import REFERENCE, Method
+from launch.contests.outcome import Outcome
+from launch.contests.plan import (
+    CALIBRATION_ROUNDS,
+    FIRST_TRIAL_SEED,
+    Pace,
+    Planned,
+    describe_plan,
+    estimate_makespan,
+    make_plan,
+)
+from launch.contests.results import Results
+from launch.contests.spending import Spending
+from launch.contests.stage_runner import TIME_IS_OVER, StageRunner
+from launch.runs.errors import RunStopped
+from launch.settings.errors import FlagError
+
+# Of a run beside its rounds, where it was interrupted and so was not measured as a whole.
+_UNKNOWN_OVERHEAD_S = 10.0
+# Trial seeds on which FedAvg is measured before there is a plan, if as many runs go on at a time.
+_MOST_CALIBRATIONS = 2
+
+
+class Stages:
+    """Goes from stage to stage.
+
+    Args:
+      methods: all, the most important first.
+      always: names of those that go to fresh seeds in any case.
+      journal, builder, spending, results, runner: of the contest.
+      total_s: real seconds that it may take.
+      slots: runs at a time.
+    """
+
+    def __init__(
+        self,
+        methods: Sequence[Method],
+        always: Collection[str],
+        journal: Journal,
+        builder: Builder,
+        spending: Spending,
+        results: Results,
+        runner: StageRunner,
+        total_s: float,
+        slots: int,
+    ):
+        self._methods, self._always = {method.name: method for method in methods}, {*always, REFERENCE}
+        self._journal, self._builder, self._spending = journal, builder, spending
+        self._results, self._runner, self._total_s, self._slots = results, runner, total_s, slots
+
+    def plan(self, rounds: int | None) -> Planned:
+        """The plan, for which FedAvg's speed is measured if it is not known.
+
+        Args:
+          rounds: of FedAvg; None: what the time allows.
+
+        Raises:
+          RunStopped: FedAvg cannot be run, or not within the time.
+          FlagError: the flags of its runs are refused.
+        """
+        if self._journal.planned is None:
+            first = range(FIRST_TRIAL_SEED, FIRST_TRIAL_SEED + min(self._slots, _MOST_CALIBRATIONS))
+            say(f"measured {self._methods[REFERENCE].title} runs {CALIBRATION_ROUNDS} rounds, by which all is planned")
+            self._calibrate(first)
+            self._make_plan(rounds)
+        planned = self._journal.planned
+        for line in describe_plan(planned, list(self._methods.values()), self._always):
+            say(line)
+        return planned
+
+    def _calibrate(self, seeds: Sequence[int]) -> None:
+        keys = [Key(CALIBRATION, REFERENCE, 0, seed) for seed in seeds]
+        self._runner.run(keys, self._total_s)
+        title = self._methods[REFERENCE].title
+        if self._runner.failure:
+            raise RunStopped(
+                f"error: {title} cannot be run, beside which all others are seen: {self._runner.failure}", 1
+            )
+        if failures := [ended.failure for key in keys if (ended := self._journal.runs.get(key)) and ended.failure]:
+            raise RunStopped(f"error: {title} cannot be scored: {failures[0]}", 1)
+        if self._journal.planned is None and any(key not in self._journal.runs for key in keys):
+            allowed = format_duration(self._total_s)
+            raise RunStopped(
+                f"error: {allowed} are too short: {CALIBRATION_ROUNDS} rounds of {title} take longer; give more time, "
+                "in another folder",
+                1,
+            )
+
+    def _make_plan(self, rounds: int | None) -> None:
+        points, refused = {}, {}
+        for name, method in self._methods.items():
+            try:
+                points[name] = self._builder.draw_points(method, 1)
+            except FlagError as error:
+                refused[name] = str(error)
+        usable = [method for name, method in self._methods.items() if name not in refused]
+        now_s = self._journal.seconds
+        planned = make_plan(usable, self._always, self._total_s - now_s, self._measure_pace(), rounds)
+        planned = planned._replace(left_out={**refused, **planned.left_out})
+        points = {name: self._builder.draw_points(self._methods[name], planned.plan.trials) for name in planned.names}
+        # Each stage has its share of the time, also where that is too short for all or longer than it takes.
+        shares = list(itertools.accumulate(planned.stages_s))
+        until_s = tuple(now_s + (self._total_s - now_s) * share / shares[-1] for share in shares[:2])
+        self._journal.add_plan(planned, points, until_s)
+
+    def _measure_pace(self) -> Pace:
+        runs = {key: ended for key, ended in self._journal.runs.items() if key.stage == CALIBRATION}
+        overheads, rounds_s = [], []
+        for key, ended in runs.items():
+            round_s = self._builder.read_round_s(key)
+            if round_s is None:
+                round_s = (ended.took_s or 0.0) / CALIBRATION_ROUNDS
+            rounds_s.append(round_s)
+            if ended.took_s is not None:
+                overheads.append(max(ended.took_s - round_s * CALIBRATION_ROUNDS, 0.0))
+        overhead_s = statistics.fmean(overheads) if overheads else _UNKNOWN_OVERHEAD_S
+        return Pace(overhead_s, statistics.fmean(rounds_s), self._slots)
+
+    def run(self, choose_more: Callable[[Outcome], Collection[str]]) -> Outcome:
+        """All that is left after the plan."""
+        plan, journal = self._journal.planned.plan, self._journal
+        self._calibrate(plan.trial_seeds)
+        self._run_first_rung()
+        if journal.kept is None:
+            journal.add(KEPT, kept=self._results.choose_kept())
+        self._run_second_rung()
+        if journal.chosen is None:
+            chosen, finalists, out = self._results.choose()
+            journal.add(CHOSEN, chosen=chosen, finalists=finalists, out=out)
+        titles = [self._methods[name].title for name in journal.finalists]
+        self._say_stage(f"fresh seeds: {', '.join(titles)}")
+        self._runner.run(self._list_fresh(plan.seeds, journal.finalists), self._total_s)
+        self._run_further(choose_more)
+        if journal.end is None:
+            journal.add(END, is_cut=self._results.is_cut())
+        return self.build_outcome()
+
+    def build_outcome(self) -> Outcome:
+        """The outcome as far as it is known."""
+        return self._results.build_outcome(self._spending, self._builder)
+
+    def _run_first_rung(self) -> None:
+        plan, points = self._journal.planned.plan, self._journal.points
+        # The first trials of all methods, then the second ones: where time is short all have as many.
+        keys = [
+            Key(RUNG_0, name, number, plan.trial_seeds[0])
+            for number in range(plan.trials)
+            for name in self._results.names
+            if number < len(points[name])
+        ]
+        self._say_stage(f"first trials: {format_count(len(keys), 'run')}")
+        self._runner.run(keys, self._journal.until_s[0])
+
+    def _run_second_rung(self) -> None:
+        plan, kept = self._journal.planned.plan, self._journal.kept
+        keys = [
+            Key(RUNG_1, name, kept[name][rank], seed)
+            for rank in range(plan.kept)
+            for name in self._results.sort_by_first_rung()
+            if rank < len(kept[name])
+            for seed in plan.trial_seeds
+        ]
+        self._say_stage(f"second trials: {format_count(len(keys), 'run')}")
+        self._runner.run(keys, self._journal.until_s[1])
+
+    def _list_fresh(self, seeds: Sequence[int], names: Sequence[str]) -> list[Key]:
+        return [Key(FRESH, name, NO_TRIAL, seed) for seed in seeds for name in names]
+
+    def _run_further(self, choose_more: Callable[[Outcome], Collection[str]]) -> None:
+        plan, journal = self._journal.planned.plan, self._journal
+        for seed in range(plan.seeds[-1] + 1, plan.seeds[0] + plan.most_seeds):
+            if seed not in journal.further:
+                if journal.end is not None or any(why == TIME_IS_OVER for why, _ in journal.stopped.values()):
+                    return
+                asked = set(choose_more(self.build_outcome()))
+                # FedAvg says what the others may spend on this seed.
+                names = [name for name in journal.finalists if name in asked or name == REFERENCE]
+                if not asked.intersection(journal.finalists) or not self._has_time_for(seed, names):
+                    return
+                journal.add(SEED, seed=seed, methods=names)
+            names = journal.further[seed]
+            self._say_stage(f"one more seed: {', '.join(self._methods[name].title for name in names)}")
+            self._runner.run(self._list_fresh([seed], names), self._total_s)
+
+    def _has_time_for(self, seed: int, names: Sequence[str]) -> bool:
+        rounds = self._journal.planned.plan.rounds
+        seconds = [self._spending.estimate_s(key, rounds) for key in self._list_fresh([seed], names)]
+        return self._journal.seconds + estimate_makespan(seconds, self._slots) <= self._total_s
+
+    def _say_stage(self, what: str) -> None:
+        now_s = self._journal.seconds
+        left = format_duration(max(self._total_s - now_s, 0.0))
+        say(f"stage    {what}; {format_duration(now_s)} gone, {left} left")
