@@ -129,6 +129,10 @@ def _say_undecided(advice: Advice) -> Iterator[str]:
     if lead.ends is None:
         done = len(method.tests.keys() & alone.tests.keys())
         yield f"A verdict needs {LEAST_SEEDS} repeats, and {done} ended in time: give it more minutes."
+    elif lead.is_decided:
+        better, row = method if lead.is_better else alone, advice.find(decision.trivial)
+        fixed = f" ({row.title})" if row else ""
+        yield f"What is not clear is that {_name_alone(better)} beats a fixed answer{fixed}."
     elif lead.is_within(advice.margin):
         yield f"They are as good as equal, within {numbers.show_gain(advice.margin)}, which more data will not change."
     else:
@@ -282,7 +286,8 @@ def _join(words: Sequence[str]) -> str:
 
 
 def _name_alone(alone: Measured) -> str:
-    return "training alone" if alone.role == ROLE_ALONE else f"{alone.title.removeprefix('always ')} always"
+    fixed = f"{alone.title.removeprefix('always ')} always"
+    return "training alone" if alone.role == ROLE_ALONE else fixed if alone.role == TRIVIAL else alone.title
 
 
 def _say_needs(advice: Advice, numbers: Numbers, comparison: Comparison) -> str:

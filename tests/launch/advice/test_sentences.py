@@ -99,6 +99,18 @@ def test_undecided_names_both_and_what_would_decide():
     assert until_then.startswith("Until you know, train alone: that sends nothing, while IFCA would cost")
 
 
+def test_clearly_better_than_alone_and_not_clearly_than_a_fixed_answer():
+    """0.04, 0.06 and 0.08 over the row: p = 0.0351, not below 0.05 / 3; over alone 0.2 and more."""
+    means = {"local_only": (0.3, 0.32, 0.34), "fedavg": (0.54, 0.58, 0.56), "ifca": (0.54, 0.56, 0.58)}
+    rows = {OWN: (0.5, 0.5, 0.5), ALL: (0.4, 0.4, 0.4)}
+    locally = {"local_only": {"validation": 0.6}, "ifca": {"validation": 0.7}}
+    what, by_how_much, unclear, *_ = say(means, CLASSES, rows, **locally)
+    assert what.startswith("Your data cannot tell") and by_how_much.endswith("points better.")
+    assert unclear == (
+        "What is not clear is that IFCA beats a fixed answer (always each client's own most frequent class)."
+    )
+
+
 def test_as_good_as_equal():
     means = {**LOCAL, **CASES["equal"]}
     methods = [make_measured(name, each, UNEVEN) for name, each in means.items()]
