@@ -141,7 +141,7 @@ def test_what_nobody_has_typed_is_said(tmp_path, tune_by, capsys):
     assert tune_by(train, *given, alone=True) == 0
     said = "search   fedavg_digits: 2 trials of learning_rate=log(0.0002,0.02);server_momentum=float(0.0,0.9)\n"
     assert capsys.readouterr().out.startswith(said)
-    assert [row["learning_rate"] for row in read_rows(tmp_path / "fedavg_digits" / "trials.csv")][0] == "0.003"
+    assert read_rows(tmp_path / "fedavg_digits" / "trials.csv")[0]["learning_rate"] == "0.003"
 
 
 def test_a_search_goes_on_where_it_was_stopped(tmp_path, search):
