@@ -31,7 +31,15 @@ setup(
     package_data={
         "": ["py.typed"],
         "datasets": ["*.csv"],
-        "launch": ["*/*.j2", "*/*/*.j2", "live/web/*", "tflite/web/*", "pages/comparison/web/*", "*/*.css", "*/*/*.css"],
+        "launch": [
+            "*/*.j2",
+            "*/*/*.j2",
+            "live/web/*",
+            "tflite/web/*",
+            "pages/comparison/web/*",
+            "*/*.css",
+            "*/*/*.css",
+        ],
     },
     install_requires=[
         "absl-py",

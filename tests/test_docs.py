@@ -34,6 +34,7 @@ OWN_MODULE = re.compile(r"# (my_\w+\.py)\n")
 INTERVAL = re.compile(r"±|\[[+-]?[\d.]+, ?[+-]?[\d.]+\]")
 TRAIN = "python -m launch.train "
 HANDED_TO = {"launch.report": "reproductions.report"}
+TAKING_FILES = ("launch.advise", "launch.card", "launch.check", "launch.inspect")
 PARSERS = {
     "launch.sweep": "parse_request",
     "launch.tune": "parse_requests",
@@ -299,7 +300,7 @@ def test_a_command_is_understood(command, checkout, capsys):
         HELP_TEXTS[module_name, *asked] = capsys.readouterr().out
     help_text = HELP_TEXTS[module_name, *asked]
     for argument in arguments[: arguments.index("--")] if "--" in arguments else arguments:
-        if module_name in ("launch.advise", "launch.card", "launch.check", "launch.inspect") and not argument.startswith("-"):
+        if module_name in TAKING_FILES and not argument.startswith("-"):
             continue  # the file, which its parser wants
         name = argument.split("=")[0]
         if module_name in ("launch.sweep", "launch.tune") and name[2:] in list_names_of_runs():
