@@ -214,7 +214,8 @@ def describe_plan(planned: Planned, methods: Sequence[Method], always: Collectio
     of_length = f"of {first} rounds" if first < whole else f"of all {whole} rounds"
     always_there = [titles[name] for name in planned.names if name in {*always, REFERENCE}]
     num_others = len(planned.names) - len(always_there)
-    best = f"the best {min(plan.finalists, num_others)} and " if num_others else ""
+    num_best = min(plan.finalists, num_others)
+    best = f"{'the best' if num_best == 1 else f'the best {num_best}'} and " if num_best else ""
     lines = [
         f"methods  {', '.join(titles[name] for name in planned.names)}",
         f"lengths  FedAvg {whole} rounds; what else federates, the device time that FedAvg takes in these{at_a_time}",

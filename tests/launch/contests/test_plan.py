@@ -75,6 +75,6 @@ def test_a_plan_in_lines():
         "lengths  FedAvg 40 rounds; what else federates, the device time that FedAvg takes in these",
         "trials   4 settings of each method at most, runs of 13 rounds: about 30 s",
         "         the best 2 of these of each method, 40 rounds, 2 seeds: about 1 min 4 s",
-        "results  the best 1 and LOCAL_ONLY, FEDAVG, each on 3 fresh seeds, up to 7 where time is left: about 54 s",
+        "results  the best and LOCAL_ONLY, FEDAVG, each on 3 fresh seeds, up to 7 where time is left: about 54 s",
         f"left out CFL: {planned.left_out['cfl']}",
     ]
