@@ -27,7 +27,7 @@ TRIALS, SEEDS = "trials", "seeds"
 # Only the end counts, where every client's model is tested; what runs on the way is a share of a short run.
 _NEVER = 10**6
 _INTERVALS = ("rounds_per_evaluation", "rounds_per_shared_evaluation", "rounds_per_checkpoint")
-# What "auto" compiles depends on the rounds, of which methods have more or fewer, and the first rung fewer than the next.
+# What "auto" compiles depends on the rounds, which differ between methods and between rungs.
 END = ("--fairness", f"--compile={OFF}", *(f"--{name}={_NEVER}" for name in _INTERVALS))
 
 
