@@ -28,6 +28,7 @@ from tff_algos.rounds.synchronous import ServerState, SynchronousProcess, build_
 from tff_algos.rounds.synchronous_config import SynchronousConfig
 from tff_algos.rounds.training_phase import LocalWork, PhaseOutcome, Sent, Told
 from tff_algos.settings.config_fields import setting
+from tff_algos.settings.searched import ADAM_RATES
 from tff_algos.weights import add_deltas, is_float
 
 
@@ -92,4 +93,5 @@ ALGORITHM = Algorithm(
     builder="build_fed_dyn_process",
     fixed={"client_weighting": "equal"},
     unused=("privacy",),
+    searched={"learning_rate": ADAM_RATES, "alpha": "log(0.01,1)"},  # what trials vary where nobody says it
 )

@@ -2,13 +2,14 @@
 
 Each trial is trained with every seed, in `<runs_dir>/<algorithm>_<data>/trial_<number>/seed_<seed>`, and scored by
 validation examples after its last round, as the mean over the seeds. Flags of `launch.train` go to every run; several
-algorithms, as `--algo=fedavg,ditto`, are tuned one after the other, each on what `--search` has of its settings, with
-as many trials. Where `--search` has choices alone, the trials are drawn at random from their grid, none twice, each
-flag with two values at least; the first are the same for any `--trials`. Trial 0 has the settings that were given,
-unless they lie in the grid. Ranges, `--pruner=median` and `--sampler=tpe` leave the choice to Optuna, which learns from
-the trials before. `--output` is a table of all trials, written anew after each run. Finished runs are skipped and
-interrupted ones resumed, so the same command goes on where it was stopped. `--confirm_seeds` scores the best trials on
-seeds that were not searched. The flagfile of the best lies beside the runs, as do the plots of Optuna's.
+algorithms, as `--algo=fedavg,ditto`, are tuned one after the other, each on what `--search` has of its settings, or
+without it on the list of what matters in its paper, with as many trials. Where `--search` has choices alone, the trials
+are drawn at random from their grid, none twice, each flag with two values at least; with ranges, they lie evenly
+between these. The first are the same for any `--trials`. Trial 0 has the settings that were given, unless the search
+holds them, too. `--pruner=median` and `--sampler=tpe` leave the choice to Optuna, which learns from the trials before.
+`--output` is a table of all trials, written anew after each run. Finished runs are skipped and interrupted ones
+resumed, so the same command goes on where it was stopped. `--confirm_seeds` scores the best trials on seeds that were
+not searched. The flagfile of the best lies beside the runs, as do the plots of Optuna's.
 
 `--experiment=<file or name>` in the place of `--algo` starts from a flagfile or an experiment of a paper, whose
 settings count unless a flag beside it says something else. Keep what is asked for in a file and give it as
@@ -40,7 +41,7 @@ from launch.sweeps.jobs import open_engine
 from launch.sweeps.present_data import PresentData
 from launch.sweeps.tuning.adaptive_search import open_study, run_adaptive_search
 from launch.sweeps.tuning.answer import MOST_ROWS, name_flagfile, say_best, say_next
-from launch.sweeps.tuning.request import Flags, Request, check_output, parse_requests
+from launch.sweeps.tuning.request import HALTON, Flags, Request, check_output, parse_requests
 from launch.sweeps.tuning.scored_runs import (
     OpenEngine,
     ScoresOfTrials,
@@ -50,6 +51,7 @@ from launch.sweeps.tuning.scored_runs import (
     run_grid_search,
 )
 from launch.sweeps.tuning.search_plots import HISTORY_PLOT, IMPORTANCE_PLOT, draw_history, draw_importance
+from launch.sweeps.tuning.search_space import format_search
 from launch.sweeps.tuning.study import JOURNAL, check_installed
 from launch.sweeps.tuning.trials import (
     Outcome,
@@ -114,8 +116,9 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _search_aloud(request: Request, is_one_of_many: bool) -> Searched:
-    if is_one_of_many:
-        say(f"search   {request.experiment.name}: {format_count(request.num_trials, 'trial')}")
+    if is_one_of_many or request.is_own_list:
+        of = f" of {format_search(request.space)}" if request.is_own_list else ""
+        say(f"search   {request.experiment.name}: {format_count(request.num_trials, 'trial')}{of}")
     return search(request)
 
 
@@ -193,6 +196,8 @@ def _describe_trials(request: Request, outcomes: Sequence[Outcome]) -> str:
     """How many trials there were, and what chose them."""
     # Trial 0 is none of the grid's.
     count = sum(outcome.number > 0 for outcome in outcomes)
+    if request.sampler == HALTON:
+        return f"{format_count(count, 'trial')} whose settings lie evenly"
     if not request.is_adaptive:
         size = compute_grid_size(request.space)
         return f"{'all' if count == size else f'{count} of the'} {format_count(size, 'point')} of the grid"

@@ -15,7 +15,7 @@ def draw_points(space: SearchSpace, number: int, seed: int = 0, first: Settings 
       space: a space without settings has one point, which has none either.
       number: how many points, at least 1.
       seed: other seeds give other points.
-      first: the first point, as `find_own_point` finds the one of the settings that a run has anyway; None: none is.
+      first: the first point, as `find_nearest_point` finds that of the settings which a run has anyway; None: any.
     """
     own = () if first is None else (first,)
     others = (point for point in iterate_even_points(space, seed) if point not in own)

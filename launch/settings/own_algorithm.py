@@ -193,6 +193,8 @@ def _find_mistakes(row: Algorithm, shared_flags: Mapping[str, FlagField], label:
             yield f"setting {field.name} is called as a flag of every run, expected another name"
         if (other := read_name(field.name, row)) != field.name:
             yield f"setting {field.name} could mean {other} of {name}, too; expected another name"
+    for unknown in sorted(set(row.searched) - row.names):
+        yield f"searched names {unknown}, expected settings of its own"
     for unknown in sorted(set(row.shared_defaults) - set(shared_flags)):
         yield f"shared_defaults name {unknown}, expected flags of every algorithm"
     for flag, value in row.shared_defaults.items():

@@ -118,6 +118,32 @@ def test_every_trial_is_trained_with_every_seed_and_scored(tmp_path, search):
     assert score == pytest.approx(0.4005) and row["trial"] == str(best.number)
 
 
+def test_trials_between_the_ends_of_ranges_need_no_optuna(tmp_path, tune_by, capsys):
+    asked = "--search=learning_rate=log(0.001,0.1);epochs=int(2,4)"
+    assert tune_by(train, asked, "--trials=3") == 0
+    printed = capsys.readouterr().out
+    assert "trials.csv has 3 trials whose settings lie evenly\n" in printed
+    rows = read_rows(tmp_path / "trials.csv")
+    # The experiment's own epochs are no point of the range.
+    assert [row["trial"] for row in rows] == ["1", "2", "3"] and len({row["learning_rate"] for row in rows}) == 3
+    assert all(0.001 <= float(row["learning_rate"]) <= 0.1 and row["epochs"] in ("2", "3", "4") for row in rows)
+    folder = tmp_path / "runs" / NAME
+    assert "learning_rate=log(0.001,0.1);epochs=int(2,4); 3 trials whose settings lie evenly, each" in " ".join(
+        (folder / f"{NAME}_tuned.flags").read_text().replace("# ", "").split()
+    )
+    trained = []
+    assert tune_by(lambda task: trained.append(task.label) or train(task), asked, "--trials=5") == 0
+    assert len(trained) == 4 and read_rows(tmp_path / "trials.csv")[:3] == rows
+
+
+def test_what_nobody_has_typed_is_said(tmp_path, tune_by, capsys):
+    given = ["--algo=fedavg", "--rounds=2", "--trials=2", "--objective=validation_accuracy", f"--runs_dir={tmp_path}"]
+    assert tune_by(train, *given, alone=True) == 0
+    said = "search   fedavg_digits: 2 trials of learning_rate=log(0.0002,0.02);server_momentum=float(0.0,0.9)\n"
+    assert capsys.readouterr().out.startswith(said)
+    assert read_rows(tmp_path / "fedavg_digits" / "trials.csv")[0]["learning_rate"] == "0.003"
+
+
 def test_a_search_goes_on_where_it_was_stopped(tmp_path, search):
     trained = []
 
@@ -181,7 +207,7 @@ def test_the_best_are_scored_anew_on_further_seeds_which_decide(tmp_path, search
         (["--search=learning_rate=log(0,1)"], "expected numbers above 0, which have a logarithm"),
         (["--search=epochs=int(1,3)", "--sampler=grid"], "--sampler=grid: does not go with a range in --search"),
         (["--sampler=grid", "--pruner=median"], "--sampler=grid: does not go with --pruner=median"),
-        (["--sampler=best"], "--sampler=best: expected one of grid, tpe"),
+        (["--sampler=best"], "--sampler=best: expected one of grid, halton, tpe"),
         (["--pruner=mean"], "--pruner=mean: did you mean median? expected one of none, median"),
         (["--first_pruning_round=2"], "--first_pruning_round: does nothing without --pruner=median"),
         (["--confirm_trials=2"], "--confirm_trials: does nothing without --confirm_seeds"),
@@ -385,14 +411,11 @@ def test_an_algorithm_without_scores_is_named_beside_one_that_has_them(tmp_path,
 
 def test_without_optuna_one_line_says_how_to_get_it(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    for more in (["--search=learning_rate=log(0.001,0.1)"], ["--pruner=median"], ["--sampler=tpe"]):
+    for more in (["--search=learning_rate=log(0.001,0.1)", "--sampler=tpe"], ["--pruner=median"], ["--sampler=tpe"]):
         assert tune.main(arguments(tmp_path, *more)) == 2
         printed = capsys.readouterr().err
         assert "need Optuna, which is not installed; " in printed and "requirements-tune.lock" in printed
         assert printed.count("\n") == 1 and not list(tmp_path.iterdir())
-    # Before the first algorithm is tuned, which needs it not.
-    assert tune.main(["--algo=fedavg,ditto", "--search=epochs=2|4;ditto_pull=log(0.1,1)"]) == 2
-    assert "need Optuna" in capsys.readouterr().err
 
 
 def test_a_request_names_search_sampler_and_values(tmp_path):
@@ -402,8 +425,10 @@ def test_a_request_names_search_sampler_and_values(tmp_path):
     path = parse_request([*arguments(tmp_path), "--search=npz=a/one.npz|a/two.npz"])
     assert path.space == {"npz": ("a/one.npz", "a/two.npz")}, "a value is no name of a search"
     assert parse_request(arguments(tmp_path)).sampler == "grid", "choices alone need no Optuna"
-    for more in ("--search=epochs=int(1,3)", "--pruner=median", "--sampler=tpe"):
+    for more in ("--pruner=median", "--sampler=tpe"):
         assert parse_request(arguments(tmp_path, more)).sampler == "tpe"
+        assert parse_request(arguments(tmp_path, "--search=epochs=int(1,3)", more)).sampler == "tpe"
+    assert parse_request(arguments(tmp_path, "--search=epochs=int(1,3)")).sampler == "halton"
 
 
 @pytest.mark.parametrize("name", SEARCHES)

@@ -29,7 +29,7 @@ ROUNDS = 4
 def arguments(folder, *more, search=SEARCH, trials=16):
     return [
         *(f"--experiment=fedsikd/{NAME}", f"--search={search}", f"--runs_dir={folder / 'runs'}"),
-        *(f"--rounds={ROUNDS}", f"--trials={trials}", "--seeds=100,101", *more),
+        *(f"--rounds={ROUNDS}", f"--trials={trials}", "--seeds=100,101", "--sampler=tpe", *more),
     ]
 
 

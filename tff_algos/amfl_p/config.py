@@ -23,6 +23,7 @@ from tff_algos.settings.config_fields import (
     setting,
 )
 from tff_algos.settings.fine_tuning import MAX_RESOURCE, MIN_RESOURCE, RESOURCES, STEPS, FineTuningConfig
+from tff_algos.settings.searched import FINE_TUNING_RATES
 from tff_algos.settings.update_privacy import (
     PrivateAlgorithmConfig,
     UpdatePrivacyConfig,
@@ -171,3 +172,15 @@ class AMFLPConfig(PrivateAlgorithmConfig):
             field = "min_resource" if self.min_resource != MIN_RESOURCE else "max_resource"
             expected = "its default with --device_profiles, which gives the resources"
             raise ConfigError(field, getattr(self, field), expected)
+
+
+SEARCHED = {
+    # Alpha: how far a device adapts before it is judged. 0.01 as printed; of 0.03 and 0.1, HAR wants the former.
+    "inner_learning_rate": "log(0.01,0.3)",
+    # K, which is not printed: "a few".
+    "inner_steps": "1|3",
+    # Beta: 0.001 as printed for a plain step; Adam's of 0.003 and 0.01 were chosen most.
+    "meta_learning_rate": "log(0.0005,0.03)",
+    # Alpha_max of the steps at the end, which make the personal models that are judged.
+    "fine_tuning_learning_rate": FINE_TUNING_RATES,
+}

@@ -5,6 +5,7 @@ import dataclasses
 from tff_algos.rounds.synchronous_config import SynchronousConfig
 from tff_algos.settings.config_fields import ConfigError, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig, build_sgd_training
+from tff_algos.settings.searched import SERVER_MOMENTUM, SGD_RATES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,3 +22,13 @@ class APFLConfig(SynchronousConfig):
         super().__post_init__()
         if self.training.proximal_weight:
             raise ConfigError("proximal_weight", self.training.proximal_weight, "0: APFL has no such term")
+
+
+SEARCHED = {
+    "learning_rate": SGD_RATES,
+    # The share of a client's own model, which the paper varies and then adapts.
+    "alpha": "float(0.1,0.9)",
+    # Adapted shares were ahead on HAR, fixed ones elsewhere.
+    "adaptive": "true|false",
+    "server_momentum": SERVER_MOMENTUM,
+}

@@ -13,6 +13,7 @@ from tff_algos.settings.asynchronous import (
 )
 from tff_algos.settings.config_fields import AlgorithmConfig, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.searched import SERVER_MOMENTUM, SGD_RATES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,3 +43,13 @@ class BufferedConfig(AlgorithmConfig):
 
     def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
         self.times.check_devices(profiles)
+
+
+SEARCHED = {
+    "learning_rate": SGD_RATES,
+    # Eta_g, and a momentum beside it. Trials chose 1.5, the highest of theirs.
+    "server_learning_rate": "log(0.3,3)",
+    "server_momentum": SERVER_MOMENTUM,
+    # K: a small buffer makes many steps of few updates each.
+    "buffer_size": "int(2,10)",
+}

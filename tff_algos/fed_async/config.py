@@ -12,6 +12,7 @@ from tff_algos.settings.asynchronous import (
 )
 from tff_algos.settings.config_fields import SMOKE_CLIENTS, AlgorithmConfig, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.searched import SGD_RATES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,3 +45,12 @@ class FedAsyncConfig(AlgorithmConfig):
 
     def check_devices(self, profiles: DeviceProfiles, num_clients: int) -> None:
         self.times.check_devices(profiles)
+
+
+SEARCHED = {
+    "learning_rate": SGD_RATES,
+    # Alpha: how far the model follows one update. Between 0.2 and 0.6 data differ in which they want.
+    "mixing_weight": "float(0.1,0.9)",
+    # A: how much less stale updates count; 0 is the paper's constant.
+    "staleness_decay": "float(0,1)",
+}

@@ -6,6 +6,7 @@ from tff_algos.rounds.synchronous_config import SynchronousConfig
 from tff_algos.settings.config_fields import group
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.searched import ADAM_RATES, FINE_TUNING_RATES, SERVER_MOMENTUM
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,3 +26,27 @@ class FineTunedConfig(SynchronousConfig):
     fine_tuning: FineTuningConfig = group(
         lambda: FineTuningConfig(steps=200, learning_rate=0.025, batch_size=48), flag_prefix=""
     )
+
+
+SEARCHED = {
+    "learning_rate": ADAM_RATES,
+    "server_momentum": SERVER_MOMENTUM,
+}
+# Reddi et al. tune both rates, each over a grid.
+ADAPTIVE_SEARCHED = {
+    "learning_rate": ADAM_RATES,
+    "server_learning_rate": "log(0.003,0.1)",
+}
+# What counts is the rate over one minus the momentum (Hsu et al. 2019), so that both are varied.
+MOMENTUM_SEARCHED = {
+    "learning_rate": ADAM_RATES,
+    "server_momentum": "float(0.5,0.98)",
+    "server_learning_rate": "log(0.1,1)",
+}
+FINE_TUNED_SEARCHED = {
+    "local_learning_rate": ADAM_RATES,
+    "server_momentum": SERVER_MOMENTUM,
+    # How far each client goes from the shared model at the end.
+    "learning_rate": FINE_TUNING_RATES,
+    "steps": "50|200",
+}

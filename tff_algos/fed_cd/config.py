@@ -17,6 +17,7 @@ from tff_algos.settings.config_fields import (
     setting,
 )
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.searched import ADAM_RATES, SERVER_MOMENTUM
 from tff_algos.settings.update_privacy import (
     PrivateAlgorithmConfig,
     UpdatePrivacyConfig,
@@ -136,3 +137,14 @@ class FedCDConfig(PrivateAlgorithmConfig):
 
         check_reachable(self.privacy, profiles)
         check_cohort_size(self.cohort_size, profiles, num_clients)
+
+
+SEARCHED = {
+    "learning_rate": ADAM_RATES,
+    # When models are cloned, and into how many: 5, 15, 25 and 30 as printed, which 45 rounds have room for. One model
+    # more early on, or three, were better than four and eight later within what FedAvg takes.
+    "milestones": "2|2,5",
+    # From when a device may be left with one model; before that it trains and sends two. 20 as printed, of 45 rounds.
+    "late_round": "int(5,20)",
+    "server_momentum": SERVER_MOMENTUM,
+}

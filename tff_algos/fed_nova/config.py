@@ -5,6 +5,7 @@ import dataclasses
 from tff_algos.rounds.synchronous_config import SynchronousConfig
 from tff_algos.settings.config_fields import ConfigError, group
 from tff_algos.settings.local_training import LocalTrainingConfig, build_sgd_training
+from tff_algos.settings.searched import SERVER_MOMENTUM, SGD_RATES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,3 +27,10 @@ class FedNovaConfig(SynchronousConfig):
                 "the way, for which the paper weighs no steps"
             )
             raise ConfigError("proximal_weight", self.training.proximal_weight, expected)
+
+
+# The paper has no setting of its own: it weighs the steps that there are.
+SEARCHED = {
+    "learning_rate": SGD_RATES,
+    "server_momentum": SERVER_MOMENTUM,
+}

@@ -4,6 +4,7 @@ import dataclasses
 
 from tff_algos.rounds.synchronous_config import SynchronousConfig
 from tff_algos.settings.config_fields import Needs, check_enough_clients, setting
+from tff_algos.settings.searched import ADAM_RATES
 
 PROTOTYPES, HEAD = "prototypes", "head"
 TURNS, SPEED = "turns", "speed"
@@ -35,3 +36,12 @@ class FedProtoConfig(SynchronousConfig):
         """Raises ConfigError if there are more models than clients, too."""
         super().check_clients(num_clients)
         check_enough_clients("models", len(self.model_names), num_clients)
+
+
+SEARCHED = {
+    "learning_rate": ADAM_RATES,
+    # Lambda, which the paper takes differently for its data sets.
+    "prototype_weight": "log(0.1,10)",
+    # Prototypes as printed; a client's own last layer knows its classes alone.
+    "prediction": "prototypes|head",
+}

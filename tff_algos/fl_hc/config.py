@@ -12,6 +12,7 @@ from tff_algos.settings.config_fields import (
     setting,
 )
 from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.searched import ADAM_RATES, SERVER_MOMENTUM
 
 NO_MULTIPLE = Needs("distance_multiple", lambda multiple: multiple == 0, "--{flag}=0")
 
@@ -50,3 +51,14 @@ class FLHCConfig(AlgorithmConfig):
         """Raises ConfigError if the tree is cut into more clusters than there are clients."""
         if not self.distance_multiple and not self.distance_threshold:
             check_enough_clients("num_clusters", self.num_clusters, num_clients)
+
+
+SEARCHED = {
+    "learning_rate": ADAM_RATES,
+    # Where the tree is cut, by which it depends whether there are clusters at all: trials chose 0.9 where clients come
+    # in groups, 1.1 and 1.2 where labels alone differ.
+    "distance_multiple": "float(0.7,1.3)",
+    # N: the rounds before, after which updates point somewhere.
+    "clustering_round": "int(1,5)",
+    "server_momentum": SERVER_MOMENTUM,
+}

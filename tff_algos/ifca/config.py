@@ -4,6 +4,7 @@ import dataclasses
 
 from tff_algos.rounds.synchronous_config import SynchronousConfig
 from tff_algos.settings.config_fields import ConfigError, setting
+from tff_algos.settings.searched import ADAM_RATES, SERVER_MOMENTUM
 
 MODELS, GRADIENTS = "models", "gradients"
 
@@ -33,3 +34,13 @@ class IFCAConfig(SynchronousConfig):
                 raise ConfigError("optimizer", training.optimizer, expected)
             if training.steps != 1:
                 raise ConfigError("steps", training.steps, "1 with averaging=gradients: a client sends one gradient")
+
+
+SEARCHED = {
+    "learning_rate": ADAM_RATES,
+    # K, which the paper's experiments know.
+    "num_models": "int(2,5)",
+    # The paper starts near the clusters; from random models, some may never be chosen unless clients are dealt them.
+    "dealt_rounds": "0|2",
+    "server_momentum": SERVER_MOMENTUM,
+}

@@ -4,6 +4,7 @@ import dataclasses
 
 from tff_algos.rounds.synchronous_config import SynchronousConfig
 from tff_algos.settings.config_fields import setting
+from tff_algos.settings.searched import ADAM_RATES, SERVER_MOMENTUM
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,3 +19,12 @@ class MoonConfig(SynchronousConfig):
         1.0, "Weight of the model-contrastive loss (paper: mu, tuned over 0.1, 1, 5 and 10); 0 is FedAvg.", minimum=0
     )
     temperature: float = setting(0.5, "Temperature of the model-contrastive loss (paper: tau).", above=0)
+
+
+SEARCHED = {
+    "learning_rate": ADAM_RATES,
+    # Mu, which the paper tunes over this range, and tau.
+    "contrast_weight": "log(0.1,10)",
+    "temperature": "log(0.1,1)",
+    "server_momentum": SERVER_MOMENTUM,
+}

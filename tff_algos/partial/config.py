@@ -4,6 +4,7 @@ import dataclasses
 
 from tff_algos.rounds.synchronous_config import SynchronousConfig
 from tff_algos.settings.config_fields import needs_value, setting
+from tff_algos.settings.searched import ADAM_RATES, SERVER_MOMENTUM
 
 TOGETHER, HEAD_FIRST = "together", "head_first"
 
@@ -29,3 +30,13 @@ class PartialConfig(SynchronousConfig):
         smoke=1,
         needs=needs_value("schedule", HEAD_FIRST),
     )
+
+
+SEARCHED = {
+    "learning_rate": ADAM_RATES,
+    # FedPer's and FedRep's: all layers at once, or the personal ones first.
+    "schedule": "together|head_first",
+    # FedPer's and FedRep's head, or all below it, as LG-FedAvg has it.
+    "personal": "last|all_but:last",
+    "server_momentum": SERVER_MOMENTUM,
+}

@@ -5,6 +5,7 @@ import dataclasses
 from tff_algos.rounds.synchronous_config import SynchronousConfig
 from tff_algos.settings.config_fields import ConfigError, group, setting
 from tff_algos.settings.local_training import LocalTrainingConfig, build_sgd_training
+from tff_algos.settings.searched import SGD_RATES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,3 +28,14 @@ class PFedMeConfig(SynchronousConfig):
         super().__post_init__()
         if self.training.proximal_weight:
             raise ConfigError("proximal_weight", self.training.proximal_weight, "0: the pull is pFedMe's own such term")
+
+
+SEARCHED = {
+    "learning_rate": SGD_RATES,
+    # K: how well the personal model is solved for on a batch. 2 was chosen on images, 5 on HAR.
+    "inner_steps": "2|5",
+    # Lambda: the paper has 15, and hundreds of rounds. With a weak pull the personal model keeps more of itself.
+    "pull": "log(0.3,3)",
+    # Eta. Times the pull it stays below 2, above which the shared model would swing further out with each batch.
+    "outer_rate": "log(0.05,0.6)",
+}

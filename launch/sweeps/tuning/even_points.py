@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from launch.sweeps.tuning.search_space import INT, LOG, Choices, Range, SearchSpace, Settings
 
 NUM_DIGITS = 32  # of a coordinate: in the base 2 they are worth 2e-10
-SIGNIFICANT_DIGITS = 3  # as people read them, and far from where the last bits of a logarithm count
 # A space is exhausted when, for each point that was found and this many beside, a hundred in turn were none new.
 SPARE_POINTS, MISSES_A_POINT = 10, 100
 
@@ -84,5 +83,4 @@ def _pick(searched: Choices | Range, share: float) -> str:
         value = min(max(math.exp(math.log(low) + share * (math.log(high) - math.log(low))), low), high)
     else:
         value = low + share * (high - low)
-    rounded = float(f"{value:.{SIGNIFICANT_DIGITS}g}")
-    return searched.format_value(rounded if low <= rounded <= high else value)
+    return searched.format_value(searched.shorten(value))

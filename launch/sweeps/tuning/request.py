@@ -5,7 +5,7 @@ import dataclasses
 import itertools
 import pathlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from launch.command_line import list_fields
@@ -15,11 +15,14 @@ from launch.runs.task_columns import list_objectives
 from launch.settings.errors import FlagError
 from launch.settings.experiments import get_search, list_searches
 from launch.settings.flag_parsing import define_flags, read_given, read_known, refuse_stray
+from launch.settings.flags import parse_given
+from launch.settings.run_config import RunConfig
 from launch.settings.setting_names import get_flag, join_values
 from launch.sweeps.jobs import JobsFlags
 from launch.sweeps.present_data import PresentData
 from launch.sweeps.recipes import Recipe, check_handed_on, find_recipe, from_algorithm, share_arguments
 from launch.sweeps.tasks import OWN_FLAGS, read_seeds
+from launch.sweeps.tuning.own_space import build_own_space
 from launch.sweeps.tuning.search_space import (
     SearchSpace,
     compute_grid_size,
@@ -29,7 +32,7 @@ from launch.sweeps.tuning.search_space import (
 from tff_algos.settings.config_fields import setting, texts
 
 OBJECTIVES = list_objectives()
-GRID, TPE = "grid", "tpe"
+GRID, HALTON, TPE = "grid", "halton", "tpe"
 NO_PRUNER, MEDIAN = "none", "median"
 CONFIRM_TRIALS = 3
 # Defaults. Of three seeds a difference can be decided; a grid of so many points is tried as a whole.
@@ -43,7 +46,7 @@ class Request(NamedTuple):
     Attributes:
       experiment: the settings that the trials start from.
       space: the choices or the range of each searched flag.
-      sampler: what chooses the trials, GRID or TPE.
+      sampler: what chooses the trials, GRID, HALTON or TPE.
       num_trials: how many, at most.
       seeds: with which each is trained.
       rounds: of every run; None: the experiment's.
@@ -58,6 +61,7 @@ class Request(NamedTuple):
       present: the data as they are now, of all trials; None looks anew for each.
       fixed: flags of all runs, which count where the experiment says something else.
       is_plain: whether there is no experiment, but an algorithm with these flags. Its own settings are scored as well.
+      is_own_list: whether the space is the list of the algorithm's row, which nobody has typed.
     """
 
     experiment: Recipe
@@ -77,6 +81,7 @@ class Request(NamedTuple):
     present: PresentData | None = None
     fixed: tuple[str, ...] = ()
     is_plain: bool = False
+    is_own_list: bool = False
 
     @property
     def folder(self) -> pathlib.Path:
@@ -106,7 +111,7 @@ class Flags(JobsFlags):
     search: str = setting(
         "",
         "Flags with their choices or ranges, as 'a=1|2|3;b=true|false;c=int(2,8);d=float(0,1);e=log(1e-4,1e-1)'; "
-        "or the name of a paper's search, for all flags of that.",
+        "or the name of a paper's search, for all flags of that. By default what matters most in the algorithm.",
     )
     algo: tuple[str, ...] = texts((), "Algorithms that are tuned, each on what --search has of its settings.")
     seeds: tuple[str, ...] = texts(
@@ -132,10 +137,10 @@ class Flags(JobsFlags):
     )
     sampler: str = setting(
         "",
-        f"{GRID} draws points of a grid at random, {TPE} learns from the trials before, by Optuna; by default {GRID} "
-        "where all are choices.",
-        choices=("", GRID, TPE),
-        expected=f"one of {GRID}, {TPE}",
+        f"{GRID} draws points of a grid at random, {HALTON} takes points that lie evenly, {TPE} learns from the trials "
+        f"before, by Optuna; by default {GRID} where all are choices, else {HALTON}, and {TPE} with --pruner.",
+        choices=("", GRID, HALTON, TPE),
+        expected=f"one of {GRID}, {HALTON}, {TPE}",
     )
     pruner: str = setting(
         NO_PRUNER,
@@ -180,12 +185,14 @@ def parse_requests(argv: Sequence[str]) -> list[Request]:
         raise FlagError(f"--output={values.output}: expected the name of a .csv for the table of trials")
     if values.output and len(recipes) > 1:
         raise FlagError(f"--output={values.output}: is the table of one algorithm, not of {len(recipes)}; leave it out")
-    space = parse_search(values.search)
+    has_own_list = not (values.search or values.experiment)
+    space = {} if has_own_list else parse_search(values.search)
     for name, other in (("first_pruning_round", f"--pruner={MEDIAN}"), ("confirm_trials", "--confirm_seeds")):
         is_idle = values.pruner == NO_PRUNER if name == "first_pruning_round" else not values.confirm_seeds
         if getattr(values, name) is not None and is_idle:
             raise FlagError(f"--{name}: does nothing without {other}")
-    spaces, (fixed, _) = _share_space(space, recipes), share_arguments(recipes, left)
+    fixed, _ = share_arguments(recipes, left)
+    spaces = _build_own_spaces(recipes, fixed) if has_own_list else _share_space(space, recipes)
     if twice := next((name for name in map(get_flag, left) if name in space), None):
         raise FlagError(f"--{twice}: is searched as well; leave it out, or give one value more in --search")
     requests = [_build_request(values, recipe, spaces[recipe.name], fixed[recipe.name]) for recipe in recipes]
@@ -239,6 +246,28 @@ def _share_space(space: SearchSpace, recipes: Sequence[Recipe]) -> dict[str, Sea
     return shared
 
 
+def _build_own_spaces(recipes: Sequence[Recipe], fixed: Mapping[str, Sequence[str]]) -> dict[str, SearchSpace]:
+    """Of each recipe what its algorithm's own list has, less what is given.
+
+    Raises:
+      FlagError: flags that `launch.train` would refuse, or an algorithm of which nothing is left to search.
+    """
+    spaces = {}
+    for recipe in recipes:
+        arguments = fixed[recipe.name]
+
+        def resolve(more: Sequence[str], recipe=recipe, arguments=arguments) -> RunConfig:
+            return recipe.resolve((*arguments, *more))
+
+        resolve(())
+        algorithm, given = recipe.algorithm, parse_given([recipe.argument, *arguments])
+        if not (space := build_own_space(algorithm, resolve, given)):
+            why = "what its list has is given" if algorithm.searched else "it has no list of its own"
+            raise FlagError(f"--search is missing: {recipe.name} leaves nothing to search, since {why}; give a=1|2|3")
+        spaces[recipe.name] = space
+    return spaces
+
+
 def _build_request(values: Flags, recipe: Recipe, space: SearchSpace, fixed: Sequence[str]) -> Request:
     is_plain = not values.experiment
     # What runs are made from is in the name: other data get another folder.
@@ -261,6 +290,7 @@ def _build_request(values: Flags, recipe: Recipe, space: SearchSpace, fixed: Seq
         values.confirm_trials or CONFIRM_TRIALS,
         fixed=tuple(fixed),
         is_plain=is_plain,
+        is_own_list=not (values.search or values.experiment),
     )
 
 
@@ -297,10 +327,12 @@ def _choose_sampler(values: Flags, space: SearchSpace) -> str:
     """The sampler that is asked for, or the plain one where that can do it."""
     is_pruned = values.pruner == MEDIAN
     if not values.sampler:
-        return TPE if has_ranges(space) or is_pruned else GRID
-    if values.sampler == GRID and (has_ranges(space) or is_pruned):
-        what = f"--pruner={MEDIAN}" if is_pruned else "a range in --search"
-        raise FlagError(f"--sampler={GRID}: does not go with {what}; expected --sampler={TPE}")
+        return TPE if is_pruned else HALTON if has_ranges(space) else GRID
+    if is_pruned and values.sampler != TPE:
+        raise FlagError(f"--sampler={values.sampler}: does not go with --pruner={MEDIAN}; expected --sampler={TPE}")
+    if values.sampler == GRID and has_ranges(space):
+        expected = f"--sampler={HALTON} or --sampler={TPE}"
+        raise FlagError(f"--sampler={GRID}: does not go with a range in --search; expected {expected}")
     return values.sampler
 
 

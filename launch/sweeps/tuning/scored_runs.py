@@ -1,4 +1,4 @@
-"""Runs that are all known beforehand: those of trials drawn at random from a grid, and those that score the best anew.
+"""Runs that are all known beforehand: of trials from a grid or that lie evenly, and those that score the best anew.
 
 Needs no extra.
 """
@@ -7,20 +7,27 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from launch.console.progress import say
 from launch.console.shown_text import format_count
 from launch.runs.columns import CONFIG_FILE
 from launch.runs.run_records import read_rows
 from launch.settings.flags import read_flags_of_run
-from launch.settings.run_config import find_algorithm, flag_values, is_algorithm_spelling
-from launch.settings.setting_names import read_name
+from launch.settings.run_config import is_algorithm_spelling
 from launch.sweeps.pool import Engine, run_tasks
 from launch.sweeps.tasks import Task
 from launch.sweeps.tuning.answer import say_trial
-from launch.sweeps.tuning.request import Request
-from launch.sweeps.tuning.search_space import Settings, compute_grid_size, find_start
+from launch.sweeps.tuning.even_points import iterate_even_points
+from launch.sweeps.tuning.request import GRID, Request
+from launch.sweeps.tuning.search_space import (
+    Settings,
+    check_space,
+    compute_grid_size,
+    find_own_point,
+    find_start,
+    holds,
+    read_values,
+)
 from launch.sweeps.tuning.trials import Outcome, Scores, State, build_task, name_seeds, rank, read_score, write_trials
 
 # Of the trials: the same request draws the same ones.
@@ -122,31 +129,25 @@ def list_trials(request: Request) -> list[tuple[int, Settings]]:
     """The trials by number: those that are in the folder or the table already, then further ones as they are drawn.
 
     So what an earlier version made, which drew others, keeps its trials. A number that a trial outside of this space
-    has is left out. Without an experiment, the settings that were given are trial 0, unless the grid holds them.
+    has is left out. The settings that were given are, without an experiment, trial 0, unless a grid holds them; of
+    ranges, which would hardly ever meet them, they are the first point.
     """
     known, taken = _read_known_trials(request)
+    own = find_own_point(request.space, request.experiment.resolve(request.arguments))
+    if request.sampler == GRID:
+        points = _iterate_points(request.space)
+    else:
+        points = itertools.chain([own] if own else [], iterate_even_points(request.space))
     trials = dict(itertools.islice(known.items(), request.num_trials))
     free = (number for number in itertools.count(1) if number not in taken)
-    for point in _iterate_points(request.space):
+    for point in points:
         if len(trials) >= request.num_trials:
             break
         if point not in trials.values():
             trials[next(free)] = point
-    if request.is_plain and find_own_point(request) is None:
+    if request.is_plain and own is None:
         trials[0] = {}
     return sorted(trials.items())
-
-
-def find_own_point(request: Request) -> Settings | None:
-    """The point with the settings that all trials start from; None if the space has no such point."""
-    config = request.experiment.resolve(request.arguments)
-    return _find_point(request, flag_values(config))
-
-
-def _find_point(request: Request, flags: Mapping[str, Any]) -> Settings | None:
-    algorithm = find_algorithm(flags["algo"])
-    named = {name: flags.get(read_name(name, algorithm), "") for name in request.space}
-    return find_start(request.space, named)
 
 
 def _read_known_trials(request: Request) -> tuple[dict[int, Settings], set[int]]:
@@ -157,12 +158,12 @@ def _read_known_trials(request: Request) -> tuple[dict[int, Settings], set[int]]
         number, flags = path.parts[-3].removeprefix("trial_"), read_flags_of_run(path.parent)
         if number.isdecimal() and flags and is_algorithm_spelling(flags.get("algo")):
             taken.add(int(number))
-            if point := _find_point(request, flags):
+            if point := find_start(request.space, read_values(request.space, flags)):
                 known[int(number)] = point
     # A paper's kept table lies without its runs.
     for row in read_rows(request.output) if request.output.is_file() else ():
         point, number = {name: row.get(name, "") for name in request.space}, row.get("trial", "")
-        is_point = all(value in request.space[name] for name, value in point.items())
+        is_point = all(holds(request.space[name], value) for name, value in point.items())
         if is_point and number.isdecimal() and int(number) not in taken and point not in known.values():
             known[int(number)] = point
     return dict(sorted(known.items())), taken | known.keys()
@@ -175,7 +176,9 @@ def build_tasks(request: Request) -> dict[tuple[int, str], Task]:
       FlagError: settings that `launch.train` would refuse.
     """
     # What is wrong from here on is wrong in --search.
-    request.experiment.resolve(request.arguments)
+    config = request.experiment.resolve(request.arguments)
+    if request.sampler != GRID:
+        check_space(request.space, config.algo)
     trials = list_trials(request)
     return {
         (number, seed): build_task(request, number, trial, seed) for number, trial in trials for seed in request.seeds

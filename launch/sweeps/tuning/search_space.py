@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from launch.settings.flag_fields import FlagField
 from launch.settings.flags import FlagError, parse_given
-from launch.settings.run_config import find_algorithm, shared_fields
+from launch.settings.run_config import RunConfig, find_algorithm, flag_values, shared_fields
 from launch.settings.setting_names import read_name
 from launch.sweeps.tasks import OWN_FLAGS
 
@@ -15,7 +15,10 @@ from launch.sweeps.tasks import OWN_FLAGS
 OWN_FLAGS_HERE = {"seed": "--seeds", "rounds": "--rounds", "run_dir": "--runs_dir"}
 INT, FLOAT, LOG = "int", "float", "log"
 KINDS = {INT: int, FLOAT: float, LOG: float}
-SIGNIFICANT_DIGITS = 6
+SIGNIFICANT_DIGITS, SHORT_DIGITS = 6, 3
+# Of a range's width: how far a number may be moved, at most, to have few digits.
+SHORT_SHARE = 1 / 200
+EACH_ONCE = "expected each flag and each of its values once"
 
 Choices = tuple[str, ...]
 # The values of searched flags, as they are typed.
@@ -31,6 +34,18 @@ class Range(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kind}({self.low},{self.high})"
+
+    @property
+    def middle(self) -> float:
+        """The number with as much of the range below it as above."""
+        middle = math.sqrt(self.low * self.high) if self.kind == LOG else (self.low + self.high) / 2
+        return self.shorten(middle)
+
+    def shorten(self, value: float) -> float:
+        """A number of the range to as many digits as people read, unless that moves it far in the range."""
+        rounded = float(f"{value:.{SHORT_DIGITS}g}")
+        is_near = abs(rounded - value) <= SHORT_SHARE * (self.high - self.low)
+        return rounded if is_near and self.low <= rounded <= self.high else value
 
     def format_value(self, value: float) -> str:
         """A number of the range as a flag takes it, rounded where it stays inside."""
@@ -55,11 +70,9 @@ def parse_search(text: str) -> dict[str, Choices | Range]:
         name = name.strip().lstrip("-")
         if not equals or not name:
             raise FlagError(f"--search: {part!r}: expected a flag and its values, as name=1|2|3")
-        searched = _parse_range(part, values.strip()) or tuple(value.strip() for value in values.split("|"))
-        if not all(map(str, searched)):
-            raise FlagError(f"--search: {part!r}: expected a flag and its values, as name=1|2|3")
-        if name in space or (not isinstance(searched, Range) and len(set(searched)) < len(searched)):
-            raise FlagError(f"--search: {part!r}: expected each flag and each of its values once")
+        searched = parse_values(part, values)
+        if name in space:
+            raise FlagError(f"--search: {part!r}: {EACH_ONCE}")
         if name in OWN_FLAGS:
             own = OWN_FLAGS_HERE.get(name)
             raise FlagError(
@@ -69,6 +82,16 @@ def parse_search(text: str) -> dict[str, Choices | Range]:
     if not space:
         raise FlagError("--search is missing: expected flags with their values, as 'a=1|2|3;b=true|false'")
     return space
+
+
+def parse_values(part: str, values: str) -> Choices | Range:
+    """The values of a flag; `part` is the flag with them, as an error shows it."""
+    searched = _parse_range(part, values.strip()) or tuple(value.strip() for value in values.split("|"))
+    if not all(map(str, searched)):
+        raise FlagError(f"--search: {part!r}: expected a flag and its values, as name=1|2|3")
+    if not isinstance(searched, Range) and len(set(searched)) < len(searched):
+        raise FlagError(f"--search: {part!r}: {EACH_ONCE}")
+    return searched
 
 
 def _parse_range(part: str, text: str) -> Range | None:
@@ -140,19 +163,42 @@ def _check_kind(field: FlagField, searched: Range) -> None:
         raise FlagError(f"--search: {field.name}={searched}: takes whole numbers; expected int(low,high) or choices")
 
 
+def find_own_point(space: SearchSpace, config: RunConfig) -> Settings | None:
+    """The point of the space with the settings that a run has anyway; None if one of these lies outside."""
+    return find_start(space, read_values(space, flag_values(config)))
+
+
+def read_values(space: SearchSpace, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the searched flags in those of a run, by the names that the space has for them."""
+    algorithm = find_algorithm(flags["algo"])
+    return {name: flags.get(read_name(name, algorithm), "") for name in space}
+
+
 def find_start(space: SearchSpace, flags: Mapping[str, Any]) -> Settings | None:
     """The point of the space with the values that the flags have; None if one of these lies outside."""
     start = {}
     for name, searched in space.items():
         value = flags[name]
         if isinstance(searched, Range):
-            found = searched.format_value(value) if searched.low <= value <= searched.high else None
+            is_inside = isinstance(value, (int, float)) and searched.low <= value <= searched.high
+            found = searched.format_value(value) if is_inside else None
         else:
             found = next((choice for choice in searched if _spells(choice, value)), None)
         if found is None:
             return None
         start[name] = found
     return start
+
+
+def holds(searched: Choices | Range, text: str) -> bool:
+    """Whether a table's text is one of the choices, or a number of the range as it is typed."""
+    if not isinstance(searched, Range):
+        return text in searched
+    try:
+        value = KINDS[searched.kind](text)
+    except ValueError:
+        return False
+    return searched.low <= value <= searched.high and searched.format_value(value) == text
 
 
 def _spells(choice: str, value: Any) -> bool:

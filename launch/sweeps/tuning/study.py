@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 from launch.runs.errors import RunFolderError
 from launch.runs.run_records import list_other_settings
 from launch.settings.flags import FlagError
-from launch.settings.run_config import RunConfig, find_algorithm, flag_values
-from launch.settings.setting_names import read_name
+from launch.settings.run_config import RunConfig, flag_values
 from launch.sweeps.held_journal import drop_torn_line
-from launch.sweeps.tuning.search_space import INT, LOG, Range, SearchSpace, Settings, find_start
+from launch.sweeps.tuning.search_space import INT, LOG, Range, SearchSpace, Settings, find_own_point
 from launch.sweeps.tuning.trials import Outcome, State
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ SCORES, PRUNED, REASON, SEARCH, FLAGS = "scores", "pruned", "reason", "search", 
 def check_installed() -> None:
     """Raises FlagError if Optuna cannot be imported."""
     if importlib.util.find_spec("optuna") is None:
-        raise FlagError(f"--sampler=tpe, ranges and pruning need Optuna, which is not installed; {INSTALL}")
+        raise FlagError(f"--sampler=tpe and --pruner=median need Optuna, which is not installed; {INSTALL}")
 
 
 class Study:
@@ -66,8 +65,7 @@ class Study:
         self._space, self._seeds, self._rounds = space, seeds, config.rounds
         self._direction = "maximize" if sign > 0 else "minimize"
         self._distributions = {name: _describe(searched) for name, searched in space.items()}
-        flags, algorithm = flag_values(config), find_algorithm(config.algo)
-        self._start = find_start(space, {name: flags[read_name(name, algorithm)] for name in space})
+        self._start = find_own_point(space, config)
         path = folder / JOURNAL
         drop_torn_line(path)
         try:
