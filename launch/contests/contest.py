@@ -152,7 +152,7 @@ def _list_like_all(builder: Builder, methods: Sequence[Method]) -> list[Task]:
     for method in methods:
         # What is refused here is refused again when its turn comes, and is left out then.
         with contextlib.suppress(FlagError):
-            tasks.append(builder.build(Key(FRESH, method.name, NO_TRIAL, 10**9), {}, Limits(1)))
+            tasks.append(builder.build(Key(FRESH, method.name, NO_TRIAL, 10**9), {}, Limits(20)))
     return tasks * -(-_MANY_RUNS // max(len(tasks), 1))
 
 

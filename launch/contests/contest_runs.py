@@ -15,6 +15,7 @@ from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
 from launch.settings.run_config import find_algorithm, flag_values
 from launch.settings.run_flags import NO_PLOTS
+from launch.settings.runtimes import OFF
 from launch.settings.setting_names import read_name
 from launch.sweeps.present_data import PresentData
 from launch.sweeps.recipes import ALGO, Recipe
@@ -26,7 +27,8 @@ TRIALS, SEEDS = "trials", "seeds"
 # Only the end counts, where every client's model is tested; what runs on the way is a share of a short run.
 _NEVER = 10**6
 _INTERVALS = ("rounds_per_evaluation", "rounds_per_shared_evaluation", "rounds_per_checkpoint")
-END = ("--fairness", *(f"--{name}={_NEVER}" for name in _INTERVALS))
+# What "auto" compiles depends on the rounds, which differ between methods and between rungs.
+END = ("--fairness", f"--compile={OFF}", *(f"--{name}={_NEVER}" for name in _INTERVALS))
 
 
 class Builder:

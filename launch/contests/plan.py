@@ -117,8 +117,8 @@ _STEPS = (
     *((5, 0), (10, 0), (10, 1), (15, 1), (20, 1), (20, 2), (30, 2), (30, 3), (40, 3), (40, 4), (60, 4), (60, 5)),
     *((80, 5), (100, 5), (100, 6)),
 )
-# Below this step methods are left out first: with less, none is tried as it should be.
-_LEAST_STEP = 2
+# Below this step methods are left out first, since none is tried as it should be; but not the last few.
+_LEAST_STEP, _FEWEST_OTHERS = 2, 3
 
 
 def make_plan(
@@ -126,8 +126,8 @@ def make_plan(
 ) -> Planned:
     """The largest plan that fits into the time.
 
-    Where even a small one does not, methods are left out from the end, and then it is made smaller still. One that does
-    not fit at all is the smallest: then the time cuts it.
+    Where even a small one does not, methods are left out from the end, down to a few; then it is made smaller still,
+    and then these are left out, too. One that does not fit at all is the smallest: then the time cuts it.
 
     Args:
       methods: the most important first.
@@ -144,14 +144,18 @@ def make_plan(
         return sum(estimate_stages(plan, entered, always, pace))
 
     entered, left_out = list(methods), {}
-    while estimate(plans[least], entered) > most_s:
-        last = next((each for each in reversed(entered) if each.name not in always), None)
-        if last is None:
-            break
-        entered.remove(last)
-        others = estimate(plans[least], entered)
-        needed = format_duration(estimate(plans[least], [*entered, last]) - others)
-        left_out[last.name] = f"no time for it: it would take about {needed}"
+
+    def leave_out(plan: Plan, fewest: int) -> None:
+        while estimate(plan, entered) > most_s:
+            others = [each for each in entered if each.name not in always]
+            if len(others) <= fewest:
+                return
+            entered.remove(last := others[-1])
+            needed_s = estimate(plan, [*entered, last]) - estimate(plan, entered)
+            left_out[last.name] = f"no time for it: it would take about {format_duration(needed_s)}"
+
+    leave_out(plans[least], _FEWEST_OTHERS)
+    leave_out(plans[0], 0)
     fitting = [plan for plan in plans if estimate(plan, entered) <= most_s]
     plan = fitting[-1] if fitting else plans[0]
     stages = estimate_stages(plan, entered, always, pace)
@@ -214,7 +218,8 @@ def describe_plan(planned: Planned, methods: Sequence[Method], always: Collectio
     of_length = f"of {first} rounds" if first < whole else f"of all {whole} rounds"
     always_there = [titles[name] for name in planned.names if name in {*always, REFERENCE}]
     num_others = len(planned.names) - len(always_there)
-    best = f"the best {min(plan.finalists, num_others)} and " if num_others else ""
+    num_best = min(plan.finalists, num_others)
+    best = f"{'the best' if num_best == 1 else f'the best {num_best}'} and " if num_best else ""
     lines = [
         f"methods  {', '.join(titles[name] for name in planned.names)}",
         f"lengths  FedAvg {whole} rounds; what else federates, the device time that FedAvg takes in these{at_a_time}",

@@ -24,6 +24,7 @@ from launch.contests.journal import (
     Key,
 )
 from launch.contests.kept_engine import KeptEngine
+from launch.contests.plan import FIRST_TRIAL_SEED
 from launch.contests.problem import Problem
 from launch.contests.results import NO_TIME, Results
 from launch.contests.spending import Spending
@@ -64,7 +65,7 @@ class StageRunner:
     """Runs the stages.
 
     Attributes:
-      failure: why a run failed that measures FedAvg's speed; "" if none did.
+      failure: why the first run failed, by which FedAvg's speed is measured; "" if it did not.
 
     Args:
       problem: of the contest.
@@ -224,7 +225,8 @@ class StageRunner:
         key = self._going[task.run_dir].key
         if self._journal.is_over(key):
             return
-        if key.stage == CALIBRATION:
+        if key.stage == CALIBRATION and key.seed == FIRST_TRIAL_SEED:
+            # Not in the journal: it may be what only this command met.
             self.failure = f"{task.name}: {reason}"
         elif key.stage == RUNG_0 and _TOO_TIGHT in reason and self._is_short(key, task):
             # Of two that went on at a time the other has noted it.

@@ -93,13 +93,13 @@ class Stages:
             raise RunStopped(
                 f"error: {title} cannot be run, beside which all others are seen: {self._runner.failure}", 1
             )
-        if failures := [ended.failure for key in keys if (ended := self._journal.runs.get(key)) and ended.failure]:
-            raise RunStopped(f"error: {title} cannot be scored: {failures[0]}", 1)
-        if self._journal.planned is None and any(key not in self._journal.runs for key in keys):
-            allowed = format_duration(self._total_s)
+        first = self._journal.runs.get(keys[0])
+        if first is not None and first.failure:
+            raise RunStopped(f"error: {title} cannot be scored: {first.failure}", 1)
+        if first is None and self._journal.planned is None:
             raise RunStopped(
-                f"error: {allowed} are too short: {CALIBRATION_ROUNDS} rounds of {title} take longer; give more time, "
-                "in another folder",
+                f"error: {format_duration(self._total_s)} are too short: {CALIBRATION_ROUNDS} rounds of {title} take "
+                "longer; give more time, in another folder",
                 1,
             )
 
@@ -132,9 +132,9 @@ class Stages:
             )
 
     def _measure_pace(self) -> Pace:
-        runs = {key: ended for key, ended in self._journal.runs.items() if key.stage == CALIBRATION}
+        runs = self._journal.runs.items()
         overheads, rounds_s = [], []
-        for key, ended in runs.items():
+        for key, ended in [each for each in runs if each[0].stage == CALIBRATION and not each[1].failure]:
             round_s = self._builder.read_round_s(key)
             if round_s is None:
                 round_s = (ended.took_s or 0.0) / CALIBRATION_ROUNDS

@@ -300,6 +300,10 @@ def test_fedavg_has_to_run(run):
     with pytest.raises(FlagError, match="--dp_epsilon=1: expected 0, since trials go on"):
         methods = (make_method("fedavg", fixed=("--dp_epsilon=1", "--client_weighting=equal")),)
         run(World({}), folder="f", methods=methods, always=())
+    # Where it fails on another seed, what it takes is what it takes on the first.
+    natures = {**LEVELS, "fedavg": Nature(failure="error: no data", fails_with="--seed=101")}
+    outcome = run(World(natures, slots=2), folder="h", seconds=900.0)
+    assert len(outcome.plan.trial_seeds) > 1 and outcome.get("ifca").trials[0].scores[0] and outcome.get("fedavg").runs
     # What it failed by may be over by now.
     assert run(World(LEVELS)).get("fedavg").runs
 

@@ -59,9 +59,16 @@ def test_what_comes_last_is_left_out_first_with_the_minutes_that_it_needs():
     dear = [*METHODS[:3], METHODS[3]._replace(cost=200.0)]
     planned = make_plan(dear, ALWAYS, 200, PACE)
     assert planned.names == ("local_only", "fedavg", "ifca")
-    assert planned.left_out["cfl"].startswith("no time for it: it would take about 1")
+    assert planned.left_out["cfl"].startswith("no time for it: it would take about 4 min")
     # Those that always run are never left out, wherever they stand.
     assert make_plan(METHODS, ("ifca", "cfl"), 1, PACE).names == ("fedavg", "ifca", "cfl")
+
+
+def test_the_last_few_are_tried_with_their_defaults_before_they_are_left_out():
+    many = [*METHODS, *(Method(f"m_{i}", f"M{i}", "fedavg", space=SPACE) for i in range(6))]
+    planned = make_plan(many, ALWAYS, 60, PACE)
+    assert planned.names == ("local_only", "fedavg", "ifca", "cfl", "m_0") and planned.plan.trials == 1
+    assert list(planned.left_out) == ["m_5", "m_4", "m_3", "m_2", "m_1"]
 
 
 def test_rounds_that_are_asked_for_stay():
@@ -75,6 +82,6 @@ def test_a_plan_in_lines():
         "lengths  FedAvg 40 rounds; what else federates, the device time that FedAvg takes in these",
         "trials   4 settings of each method at most, runs of 13 rounds: about 30 s",
         "         the best 2 of these of each method, 40 rounds, 2 seeds: about 1 min 4 s",
-        "results  the best 1 and LOCAL_ONLY, FEDAVG, each on 3 fresh seeds, up to 7 where time is left: about 54 s",
+        "results  the best and LOCAL_ONLY, FEDAVG, each on 3 fresh seeds, up to 7 where time is left: about 54 s",
         f"left out CFL: {planned.left_out['cfl']}",
     ]
