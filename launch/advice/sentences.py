@@ -128,7 +128,7 @@ def _say_undecided(advice: Advice) -> Iterator[str]:
         yield f"{_say_results(advice, method, alone)}: {method.title} is {numbers.show_range(lead.ends)}."
     if lead.ends is None:
         done = len(method.tests.keys() & alone.tests.keys())
-        yield f"A verdict needs {LEAST_SEEDS} repeats, and {done} ended in time: give it more minutes."
+        yield f"A verdict needs {LEAST_SEEDS} repeats, and {done} ended in time: give the same command more --minutes."
     elif lead.is_decided:
         better, row = method if lead.is_better else alone, advice.find(decision.trivial)
         fixed = f" ({row.title})" if row else ""
@@ -173,7 +173,7 @@ def _say_nothing_compared(advice: Advice) -> Iterator[str]:
     yield "Nothing can be advised yet: the time ended before the methods could be compared."
     yield f"What is missing: {advice.decision.why}."
     yield f"Run on fresh seeds so far: {names}."
-    yield "Give it more minutes, with another --runs_dir: what was planned for these has ended."
+    yield "The same command with more --minutes goes on from here."
     yield "Nothing is known yet of who would be worse off."
 
 

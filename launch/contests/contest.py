@@ -69,7 +69,7 @@ def run_contest(
       problem: what methods are tried on.
       methods: the most important first; a time that is short leaves out the last ones. One is "fedavg".
       folder: of this contest alone; what an earlier command left there goes on.
-      seconds: that all commands together may take, of real time.
+      seconds: that all commands together may take, of real time; more than before reopens a contest that has ended.
       jobs: runs at a time; None: what memory and cores allow.
       always: names of methods that go to fresh seeds whatever their trials gave; the plan leaves none of them out.
       rounds: of FedAvg; None: what the time allows.
@@ -88,9 +88,9 @@ def run_contest(
       KeyboardInterrupt: we were asked to stop; the same call goes on.
     """
     _check(methods, always, equal)
-    request = _describe_request(problem, methods, seconds, always, rounds, equal)
+    request = _describe_request(problem, methods, always, rounds, equal)
     with hold_journal(folder, JOURNAL, "contest"), contextlib.ExitStack() as stack:
-        journal = Journal(folder / JOURNAL, request, clock, spent_s)
+        journal = Journal(folder / JOURNAL, request, seconds, clock, spent_s)
         builder, spending = Builder(problem, methods, folder), Spending(journal, methods, equal)
         results = Results(problem, methods, always, journal)
         # The flags of all runs are looked at here.
@@ -126,7 +126,6 @@ def _check(methods: Sequence[Method], always: Collection[str], equal: Collection
 def _describe_request(
     problem: Problem,
     methods: Sequence[Method],
-    seconds: float,
     always: Collection[str],
     rounds: int | None,
     equal: Collection[str],
@@ -137,7 +136,6 @@ def _describe_request(
     }
     return {
         "problem": [problem.name, *problem.arguments, problem.objective],
-        "seconds": seconds,
         "rounds": rounds,
         "always": sorted(always),
         "equal": sorted(equal),

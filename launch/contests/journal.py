@@ -19,13 +19,16 @@ from launch.sweeps.tuning.search_space import Settings
 JOURNAL = "contest.jsonl"
 WHAT, SECONDS = "what", "seconds"
 # Lines: what was asked for, what is planned, a run that ended, that was not started, that was stopped, a method whose
-# short runs are as long as whole ones, what became of the trials, one more seed, the end; and that time has passed.
-REQUEST, PLAN, RUN, SKIP, STOP, WHOLE, KEPT, CHOSEN, SEED, END, TIME = (
-    *("request", "plan", "run", "skip", "stop", "whole", "kept", "chosen", "seed", "end", "time"),
+# short runs are as long as whole ones, what became of the trials, one more seed, the end; that time has passed, and
+# that there is more of it than before.
+REQUEST, PLAN, RUN, SKIP, STOP, WHOLE, KEPT, CHOSEN, SEED, END, TIME, MORE = (
+    *("request", "plan", "run", "skip", "stop", "whole", "kept", "chosen", "seed", "end", "time", "more"),
 )
 # Stages of a run: to measure how fast it is, the two rungs, fresh seeds.
 CALIBRATION, RUNG_0, RUNG_1, FRESH = "calibration", "rung_0", "rung_1", "fresh"
 NO_TRIAL = -1  # on fresh seeds
+# Fresh seeds of a method, where more time is given than was planned for.
+MOST_SEEDS = 12
 
 
 class Key(NamedTuple):
@@ -77,10 +80,13 @@ class Journal:
       further: {a further fresh seed: names of the methods that have it}.
       noted_s: the seconds in the last line.
       end: at the end, whether time was short and the seconds of the contest; None before.
+      total_s: the most seconds that a command has allowed.
 
     Args:
       path: of the file; see `hold_journal`.
       request: what is asked for, as JSON has it.
+      total_s: seconds that are allowed now. More than before reopens a contest: what the end of the time had stopped
+        on fresh seeds is made, and further seeds may come. The plan and what trials have decided stay.
       clock: seconds from any start on.
       spent_s: seconds of this command before now, which count.
 
@@ -88,8 +94,15 @@ class Journal:
       RunFolderError: the file is damaged, or of another request.
     """
 
-    def __init__(self, path: pathlib.Path, request: Mapping[str, Any], clock: Callable[[], float], spent_s: float = 0):
-        self._path, self._clock = path, clock
+    def __init__(
+        self,
+        path: pathlib.Path,
+        request: Mapping[str, Any],
+        total_s: float,
+        clock: Callable[[], float],
+        spent_s: float = 0,
+    ):
+        self._path, self._clock, self.total_s = path, clock, total_s
         self.planned: Planned | None = None
         self.points: dict[str, list[Settings]] = {}
         self.until_s: tuple[float, float] = (0.0, 0.0)
@@ -107,11 +120,13 @@ class Journal:
         self._before_s, self._start_s = 0.0, clock() - spent_s
         drop_torn_line(path)
         self._read(json.loads(json.dumps(request)))
+        if total_s > self.total_s:
+            self.add(MORE, total_s=total_s)
 
     def _read(self, request: Mapping[str, Any]) -> None:
         lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
         if not lines:
-            self.add(REQUEST, request=request)
+            self.add(REQUEST, request=request, total_s=self.total_s)
             return
         try:
             facts = [json.loads(line) for line in lines]
@@ -161,6 +176,10 @@ class Journal:
         self.noted_s = float(fact[SECONDS])
         key = Key(*fact["key"]) if "key" in fact else None
         match fact[WHAT]:
+            case "request":
+                self.total_s = fact["total_s"]
+            case "more":
+                self._reopen(fact["total_s"])
             case "plan":
                 self.planned, self.points = _read_planned(fact["planned"]), fact["points"]
                 self.until_s = tuple(fact["until_s"])
@@ -180,6 +199,16 @@ class Journal:
                 self.further[fact["seed"]] = fact["methods"]
             case "end":
                 self.end = fact["is_cut"], fact[SECONDS]
+
+    def _reopen(self, total_s: float) -> None:
+        share, self.total_s, self.end = total_s / self.total_s, total_s, None
+        self.until_s = tuple(each * share for each in self.until_s)
+        self.stopped = {key: why for key, why in self.stopped.items() if key.stage != FRESH}
+        self.skipped = {key: why for key, why in self.skipped.items() if key.stage != FRESH or not why[1]}
+        if self.planned is not None:
+            plan = self.planned.plan
+            plan = plan._replace(most_seeds=max(plan.most_seeds, MOST_SEEDS))
+            self.planned = self.planned._replace(plan=plan)
 
 
 def _read_planned(stored: Mapping[str, Any]) -> Planned:

@@ -99,7 +99,7 @@ class Stages:
         if first is None and self._journal.planned is None:
             raise RunStopped(
                 f"error: {format_duration(self._total_s)} are too short: {CALIBRATION_ROUNDS} rounds of {title} take "
-                "longer; give more time, in another folder",
+                "longer; give more time",
                 1,
             )
 
@@ -127,7 +127,7 @@ class Stages:
         if needed_s > _MOST_TOO_LONG * (self._total_s - now_s):
             raise RunStopped(
                 f"error: {format_duration(self._total_s)} are too short for anything to be told; here about "
-                f"{format_duration(now_s + needed_s / PLANNED_SHARE)} are needed; give more time, in another folder",
+                f"{format_duration(now_s + needed_s / PLANNED_SHARE)} are needed; give more time",
                 1,
             )
 
@@ -198,7 +198,8 @@ class Stages:
         plan, journal = self._journal.planned.plan, self._journal
         for seed in range(plan.seeds[-1] + 1, plan.seeds[0] + plan.most_seeds):
             if seed not in journal.further:
-                if journal.end is not None or any(why == TIME_IS_OVER for why, _ in journal.stopped.values()):
+                is_over = any(key.stage == FRESH and why == TIME_IS_OVER for key, (why, _) in journal.stopped.items())
+                if journal.end is not None or is_over:
                     return
                 asked = set(choose_more(self.build_outcome()))
                 # FedAvg says what the others may spend on this seed.

@@ -164,7 +164,7 @@ def test_too_little_time():
     means = {"local_only": (0.8, 0.8), "fedavg": (0.9, 0.9)}
     _, by_how_much, needs, *_ = say(means)
     assert by_how_much.endswith("from so few repeats no range follows.")
-    assert needs == "A verdict needs 3 repeats, and 2 ended in time: give it more minutes."
+    assert needs == "A verdict needs 3 repeats, and 2 ended in time: give the same command more --minutes."
     nothing = say({"local_only": (0.8,)})
     assert nothing[1] == "What is missing: a finished run of a federated method on a fresh seed."
 

@@ -203,7 +203,6 @@ def test_seconds_before_the_contest_count(run):
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"seconds": 601.0}, "seconds 600.0, not 601.0"),
         ({"rounds": 7}, "rounds null, not 7"),
         ({"always": ["fedavg"]}, "always"),
         ({"methods": METHODS[:3]}, "methods"),
@@ -336,6 +335,34 @@ def test_further_seeds_end_with_their_number_or_with_the_time(run, monkeypatch):
     numbers = {len(each.runs) for each in short.entered if not each.why_out}
     # As many as every method can have, none that only some would have had.
     assert len(numbers) == 1 and max(numbers) < short.plan.most_seeds and not short.is_cut and short.seconds <= 560
+
+
+def test_more_time_gives_further_seeds_and_decides_nothing_anew(run, tmp_path):
+    everyone = lambda outcome: [each.method.name for each in outcome.entered]
+    short = run(World(LEVELS), 400.0, choose_more=everyone)
+    same = run(World(LEVELS), 400.0, choose_more=everyone)
+    assert summarize(same) == summarize(short)
+    more = run(world := World(LEVELS), 900.0, choose_more=everyone)
+    assert {folder.startswith("trial_") for folder, *_ in world.started} == {False}
+    assert [each.chosen for each in more.entered] == [each.chosen for each in short.entered]
+    runs = {each.method.name: each.runs.keys() for each in short.entered if each.runs}
+    assert runs and all(more.get(name).runs.keys() > seeds for name, seeds in runs.items())
+    assert short.seconds < 440 < more.seconds < 990
+    # Fewer seconds than there were once change nothing of what has ended.
+    assert summarize(run(World(LEVELS), 300.0, choose_more=everyone)) == summarize(more)
+
+
+def test_more_time_makes_the_runs_that_its_end_had_left_out(run, tmp_path):
+    whole = run(World(LEVELS), folder="d")
+    lines = read_lines(tmp_path / "d")
+    number = [line["what"] for line in lines if line["what"] != "time"].index("chosen") + 1
+    with pytest.raises(Killed):
+        run(World(LEVELS), kill_after=number)
+    chosen_s = read_lines(tmp_path / "c", "chosen")[0]["seconds"]
+    cut = run(World(LEVELS), chosen_s + 15.0)
+    assert cut.is_cut and not cut.get("ifca").runs
+    more = run(World(LEVELS), 700.0)
+    assert not more.is_cut and more.get("ifca").runs.keys() == whole.get("ifca").runs.keys() == {0, 1, 2}
 
 
 def test_lower_is_better_where_the_task_says_so(run, monkeypatch):
