@@ -72,6 +72,20 @@ class DeviceProfiles:
     resources: np.ndarray | None = None
     digest: str = ""
 
+    def choose(self, order: np.ndarray) -> DeviceProfiles:
+        """Those of the clients at these places, int (clients,), in this order."""
+        return dataclasses.replace(
+            self,
+            examples_per_s=self.examples_per_s[order],
+            downlink_bytes_per_s=self.downlink_bytes_per_s[order],
+            uplink_bytes_per_s=self.uplink_bytes_per_s[order],
+            availability=self.availability[order],
+            names=self.names and tuple(self.names[client] for client in order.tolist()),
+            energy=self.energy and EnergyRates(*(rates[order] for rates in self.energy)),
+            windows=self.windows and Windows(*(times[order] for times in self.windows)),
+            resources=None if self.resources is None else self.resources[order],
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class Archetypes:
@@ -91,6 +105,10 @@ class Archetypes:
     def meta_of_clients(self) -> tuple[int, ...]:
         """The meta-archetype of each client."""
         return tuple(self.meta_archetypes[archetype] for archetype in self.of_clients)
+
+    def choose(self, order: np.ndarray) -> Archetypes:
+        """With the clients at these places, int (clients,), in this order."""
+        return dataclasses.replace(self, of_clients=tuple(self.of_clients[client] for client in order.tolist()))
 
 
 # With slots, since a federation may have hundreds of thousands of these.

@@ -35,7 +35,7 @@ def list_commands(advice: Advice) -> Iterator[tuple[str, str]]:
         flags = list_flags(advice, method, entered[method.name], is_limited=False)
         # Of those that join each one takes part.
         live = [
-            *(each for each in flags if not each.startswith(("--new_clients=", "--test_new_clients="))),
+            *(each for each in flags if not each.partition("=")[0].endswith("new_clients")),
             f"--rounds={rounds}",
         ]
         if can_be_live(advice, live):

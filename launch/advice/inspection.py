@@ -103,6 +103,7 @@ def look_at(given: Mapping[str, Any]) -> tuple[dict[str, Any], Facts]:
     may_hold_out = config.partition not in ARCHETYPE_PARTITIONS and "new_clients" not in flags
     if len(data.everyone) >= LEAST_TO_HOLD_OUT and may_hold_out:
         flags["new_clients"] = min(MOST_HELD_OUT, len(data.everyone) // SHARE_HELD_OUT)
+        flags["draw_new_clients"] = True
         config = make_config(flags)
         data = load_federated_data(config)
     notes += _note(data, config, arrays.is_ordered_by_time)
@@ -201,7 +202,8 @@ def _note(data: FederatedData, config: RunConfig, is_ordered: bool) -> list[str]
         notes.append(f"{count} of {len(data.clients):,} have too few examples to be tested on; others speak for them")
     if data.new_clients:
         count = format_count(len(data.new_clients), "client")
-        notes.append(f"{count} take no part in training, to see what a client gets that comes later (--new_clients)")
+        which = "drawn by a fixed seed" if config.draw_new_clients else "the last"
+        notes.append(f"{count} ({which}) take no part in training, to see what a client gets that comes later")
     if is_ordered and config.partition == NATURAL:
         notes.append("examples are in order of time: each client's last ones are for the test, those before to choose")
     if config.window and 0 < config.window_step < config.window:

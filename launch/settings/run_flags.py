@@ -95,6 +95,11 @@ class PartitionFlags(PartitionOptions):
     new_clients: int = setting(
         0, "Clients, the last ones, that take no part in training.", minimum=0, smoke=1, needs=NOT_BY_ARCHETYPE
     )
+    draw_new_clients: bool = setting(
+        False,
+        "Draw these, the same ones with every seed, in place of the last.",
+        needs=Needs("new_clients", bool, "--{flag}=<number> above 0"),
+    )
 
 
 @dataclasses.dataclass(frozen=True)

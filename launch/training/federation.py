@@ -15,12 +15,13 @@ from datasets.class_weights import compute_balanced_weights, digest_class_weight
 from datasets.client_files import flip_labels
 from datasets.client_source import TRAIN, ClientSource
 from datasets.data_notes import note_content, note_labels, note_numbers
-from datasets.device_table import draw_device_profiles, load_device_profiles
+from datasets.device_table import load_device_profiles
 from datasets.example_format import LABEL_KINDS, ExampleFormat
 from datasets.federate import build_federated_data, default_client_dir
 from datasets.federated_data import FederatedData
 from datasets.layouts import AUTO
 from datasets.names import note_alike
+from datasets.new_clients import draw_new_clients, leave_out_new_clients
 from datasets.options import FILES, NPZ, is_users_own
 from datasets.standardized_clients import standardize_clients
 from files.digests import compute_sum
@@ -53,11 +54,7 @@ def load_federated_data(config: RunConfig) -> FederatedData:
         # Its mistakes come before the minutes that the data take.
         load_device_profiles(config.device_profiles, 1, config.seed)
     with say_while_waiting(f"the data of {config.dataset} are read or made"):
-        data = _load(config)
-    if not config.device_profiles:
-        return data
-    profiles = load_device_profiles(config.device_profiles, len(data.everyone), config.seed)
-    return dataclasses.replace(data, profiles=profiles)
+        return _load(config)
 
 
 def _load(config: RunConfig) -> FederatedData:
@@ -66,12 +63,15 @@ def _load(config: RunConfig) -> FederatedData:
     if config.standardize == CLIENT:
         arrays = standardize_clients(arrays, config.unscaled)
     client_dir = config.client_dir or default_client_dir()
-    data = build_federated_data(arrays, settings, client_dir, config.new_clients, config.most_test_examples)
+    num_last = 0 if config.draw_new_clients else config.new_clients
+    data = build_federated_data(arrays, settings, client_dir, num_last, config.most_test_examples)
+    if config.device_profiles:
+        profiles = load_device_profiles(config.device_profiles, len(data.everyone), config.seed)
+        data = dataclasses.replace(data, profiles=profiles)
+    if config.draw_new_clients:
+        data = draw_new_clients(data, config.new_clients)
     if not config.test_new_clients:
-        kinds = data.archetypes
-        kinds = kinds and dataclasses.replace(kinds, of_clients=kinds.of_clients[: len(data.clients)])
-        profiles = draw_device_profiles(len(data.clients), config.seed)
-        data = dataclasses.replace(data, new_clients=(), archetypes=kinds, profiles=profiles)
+        data = leave_out_new_clients(data)
     if is_users_own(config.dataset) and not is_random(config):
         data = dataclasses.replace(data, notes=(*arrays.notes, *_note_content(config, arrays, data)))
     return dataclasses.replace(data, source_digests=source_digests)

@@ -1,5 +1,6 @@
 """What of data decides on methods: found without training, and said in lines."""
 
+import dataclasses
 import os
 import pathlib
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 from datasets.errors import DatasetError
 from launch.advice.inspection import choose_splits, describe_facts, look_at
 from launch.settings.flags import parse_config
+from launch.training.federation import load_federated_data
 
 ROOT = pathlib.Path(__file__).parents[3]
 
@@ -56,9 +58,26 @@ def test_a_fifth_of_many_clients_is_held_out(clients, held_out, write_table):
     flags, facts = look_at(write_table(12, clients))
     assert flags.get("new_clients", 0) == facts.num_new == held_out
     assert facts.num_clients == clients - held_out
-    assert any("take no part in training" in note for note in facts.notes) == bool(held_out)
-    _, facts = look_at({**write_table(12, clients), "new_clients": 1})
-    assert facts.num_new == 1
+    assert any("(drawn by a fixed seed) take no part" in note for note in facts.notes) == bool(held_out)
+    assert flags.get("draw_new_clients", False) == bool(held_out)
+    flags, facts = look_at({**write_table(12, clients), "new_clients": 1})
+    assert facts.num_new == 1 and "draw_new_clients" not in flags
+    assert any("1 client (the last) take" in note for note in facts.notes)
+
+
+def test_of_two_kinds_of_clients_by_name_both_are_held_out(tmp_path, monkeypatch):
+    """Eight of A_01 to A_20 and B_01 to B_20, where the last eight are all of B: so neither kind is unknown."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    names = [f"{kind}_{number:02}" for kind in "AB" for number in range(1, 21)]
+    lines = [f"{name},{row * 7 % 11 - 5},{'yes' if row % 2 else 'no'}" for name in names for row in range(12)]
+    (tmp_path / "two.csv").write_text("\n".join(["client,a,label", *lines]) + "\n")
+    flags, facts = look_at({"data": str(tmp_path / "two.csv")})
+    assert (flags["new_clients"], facts.num_new, facts.num_clients) == (8, 8, 32)
+    data = load_federated_data(facts.config)
+    names = [client.name for client in data.new_clients]
+    assert names == ["A_02", "A_17", "B_03", "B_06", "B_08", "B_10", "B_14", "B_19"]
+    again = load_federated_data(dataclasses.replace(facts.config, seed=100))
+    assert [client.name for client in again.clients] == [client.name for client in data.clients]
 
 
 def test_what_is_wrong_with_a_table_is_solved_and_said(write_table):

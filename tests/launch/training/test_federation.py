@@ -436,3 +436,23 @@ def test_new_clients_that_are_not_tested_are_left_out_and_the_others_stay_as_the
     assert left_out.archetypes.of_clients == tested.archetypes.of_clients[:4]
     with pytest.raises(FlagError, match="--test_new_clients: does nothing with --new_clients=0"):
         parse_config(["--algo=ditto", "--test_new_clients=false"])
+
+
+def test_drawn_new_clients_are_the_same_with_every_seed_and_have_their_devices_and_groups(tmp_path):
+    """Of six clients 3 and 5 are drawn; 0 to 2 see one group's pixels, 3 to 5 the other's, and a file has devices."""
+    head = "client,examples_per_s,downlink_bytes_per_s,uplink_bytes_per_s"
+    (tmp_path / "devices.csv").write_text("\n".join([head, *(f"{i},{100 + i},1e6,1e6" for i in range(6))]))
+    arguments = ["--algo=ditto", "--num_clients=6", "--new_clients=2", "--partition=iid", "--variant=permuted"]
+    arguments += ["--variant_groups=2", f"--client_dir={tmp_path}", "--draw_new_clients"]
+    arguments += [f"--device_profiles={tmp_path / 'devices.csv'}"]
+    for seed in (0, 1):
+        data = load_federated_data(parse_config([*arguments, f"--seed={seed}"]))
+        assert [client.name for client in data.new_clients] == ["client_3", "client_5"]
+        assert [client.name for client in data.clients] == ["client_0", "client_1", "client_2", "client_4"]
+        assert data.profiles.examples_per_s.tolist() == [100, 101, 102, 104, 103, 105]
+    left_out = load_federated_data(parse_config([*arguments, "--seed=1", "--test_new_clients=false"]))
+    assert left_out.clients == data.clients and not left_out.new_clients
+    assert left_out.profiles.examples_per_s.tolist() == [100, 101, 102, 104]
+    assert left_out.archetypes.of_clients == data.archetypes.of_clients[:4]
+    with pytest.raises(FlagError, match="--draw_new_clients: does nothing with --new_clients=0"):
+        parse_config(["--algo=ditto", "--draw_new_clients"])
