@@ -24,6 +24,8 @@
 #   make test-tune      searches with Optuna, in .venv-tune; a minute or two
 #   make test-ray       --runtime=ray on clusters of this machine, in .venv-ray; 10 to 30 minutes
 #   make test-track     sends runs to MLflow and W&B
+#   make test-advise    what launch.advise says where the answer is known, half an hour a problem and draw, and which
+#                       goals it reaches; ARGS="two_kinds shared --minutes=5 --kills=5" for some
 #   make test-kotlin    compiles the Kotlin of docs/android.md and examples/android, in .venv-kotlin; needs Java
 # Extras
 #   make setup-tff      TFF's worker, for --runtime=tff: 72 MB to download, 301 MB on disk
@@ -42,8 +44,8 @@ RUN = .venv/bin/python -m
 # A process a core takes a file at a time, so that what a file's tests share is made once. At most 4: each takes 2 GB.
 SIDE_BY_SIDE = -n logical --maxprocesses=4 --dist loadfile
 
-.PHONY: help train serve test test-slow test-tff test-litert test-live test-flower test-ray test-tune test-kotlin \
-    test-track test-types test-web test-same-bytes bench-gpu docs web setup setup-flower setup-pfl setup-tff \
+.PHONY: help train serve test test-slow test-tff test-litert test-live test-flower test-ray test-tune test-advise \
+    test-kotlin test-track test-types test-web test-same-bytes bench-gpu docs web setup setup-flower setup-pfl setup-tff \
     setup-track lock clean
 
 # The first target, so that `make` alone lists them: the comment at the top, without its #.
@@ -85,6 +87,9 @@ test-track: setup setup-track
 
 test-tune: setup
 	@sh ./tests/tune/check.sh $(ARGS)
+
+test-advise: setup
+	@.venv/bin/python tests/advise/known_answers.py $(ARGS)
 
 test-types: setup
 	@sh ./tests/types/check.sh
