@@ -12,7 +12,8 @@ stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 import pathlib
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from launch.advice.candidates import ALWAYS, Chosen, choose_methods, describe_left_out, name_as_chosen
 from launch.advice.inspection import describe_facts, look_at
@@ -25,7 +26,12 @@ from launch.contests.problem import Problem
 from launch.runs.errors import RunStopped
 from launch.runs.run_folder import name_data
 
+if TYPE_CHECKING:
+    from launch.advice.trivial import Row
+
 PAGE, JSON = "advice.html", "advice.json"
+# Of the minutes, for the page and for what it needs of the data of further seeds.
+RESERVED_SHARE, MOST_RESERVED_S = 0.03, 60.0
 INDENT = " " * len("advice   ")
 
 
@@ -42,16 +48,20 @@ def _run(arguments: Sequence[str]) -> int:
     for line in (*describe_facts(facts), *describe_left_out(chosen)):
         say(line)
     problem = Problem(name_data(facts.config), tuple(f"--{name}={value}" for name, value in flags.items()), facts.task)
+    # What is reached without a model, by seed: read for the contest, and for the advice.
+    rows: dict[int, Mapping[str, Row]] = {}
     try:
         with as_stop_after_signal():
-            outcome = _contest(request, problem, chosen, time.monotonic() - start_s)
+            outcome = _contest(request, problem, chosen, time.monotonic() - start_s, rows)
     except KeyboardInterrupt as error:
         again = f"stopped; go on with: {PROGRAM} {shlex.join(arguments)}"
         raise RunStopped(again, get_stop_code(error)) from None
-    return 0 if request.is_plan_alone else _advise(outcome, request.runs_dir / problem.name)
+    return 0 if request.is_plan_alone else _advise(outcome, request.runs_dir / problem.name, rows, facts.notes)
 
 
-def _contest(request: Request, problem: Problem, chosen: Chosen, spent_s: float) -> Outcome:
+def _contest(
+    request: Request, problem: Problem, chosen: Chosen, spent_s: float, rows: dict[int, Mapping[str, "Row"]]
+) -> Outcome:
     """The contest, with the methods that were not to enter it among those that did not."""
     # Here, since a request that is wrong has no need of it.
     from launch.advice.verdict import build_chooser
@@ -60,11 +70,11 @@ def _contest(request: Request, problem: Problem, chosen: Chosen, spent_s: float)
         problem,
         chosen.methods,
         request.runs_dir / problem.name,
-        seconds=request.seconds,
+        seconds=request.seconds - min(RESERVED_SHARE * request.seconds, MOST_RESERVED_S),
         jobs=request.jobs,
         always=[method.name for method in chosen.methods if method.name in ALWAYS],
         rounds=request.rounds,
-        choose_more=build_chooser(),
+        choose_more=build_chooser(rows),
         spent_s=spent_s,
         plan_only=request.is_plan_alone,
     )
@@ -73,7 +83,9 @@ def _contest(request: Request, problem: Problem, chosen: Chosen, spent_s: float)
     return outcome._replace(entered=(*entered, *left_out))
 
 
-def _advise(outcome: Outcome, folder: pathlib.Path) -> int:
+def _advise(
+    outcome: Outcome, folder: pathlib.Path, rows: dict[int, Mapping[str, "Row"]], notes: tuple[str, ...]
+) -> int:
     """Judges, and writes and says what follows; returns the exit code."""
     from launch.advice.commands import list_commands
     from launch.advice.facts import write_facts
@@ -81,7 +93,7 @@ def _advise(outcome: Outcome, folder: pathlib.Path) -> int:
     from launch.advice.sentences import say_advice
     from launch.advice.verdict import judge
 
-    advice = judge(outcome)
+    advice = judge(outcome, rows, notes)
     write_page(advice, folder / PAGE)
     write_facts(advice, folder / JSON)
     _say("advice", say_advice(advice))

@@ -5,7 +5,8 @@ agree on what chance has put into the test examples of these clients. So a diffe
 samples, each paired:
 - over seeds: the mean over the clients, a number a seed;
 - over clients: the mean over the seeds, a number a client, from `LEAST_CLIENTS` on. Fewer clients cannot stand for
-  others; where the result is a share of right answers, the test examples are the sample in their place.
+  others; where the result is a share of right answers, the test examples are the sample in their place. Where it is
+  none, only seeds are left, and these decide nothing.
 
 The p-value of a comparison is the largest of its samples, and its interval reaches as far as any of theirs. So an
 interval at some level is without 0 exactly if the p-value is below 1 minus that level and the samples agree on a side.
@@ -14,7 +15,7 @@ A gain is positive where the first method is better, whichever way the metric go
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -61,7 +62,8 @@ class Contrast(NamedTuple):
 
     Attributes:
       gain: the mean over seeds of the mean over clients; None where the methods share no seed.
-      samples: that it was doubted by; empty with fewer than `LEAST_SEEDS` seeds, which decide nothing.
+      samples: that it was doubted by; empty where nothing can be decided: with fewer than `LEAST_SEEDS` seeds, and
+        with fewer than `LEAST_CLIENTS` clients whose results are no shares of right answers.
       by_client: the mean gain of each client over the seeds.
     """
 
@@ -120,12 +122,10 @@ def contrast(first: Results, second: Results, sign: int, sizes: Mapping[str, flo
     by_seed = [compute_mean(each.values()) for each in gains.values()]
     by_client = _average_clients(gains)
     samples: tuple[Sample, ...] = ()
-    if len(by_seed) >= LEAST_SEEDS:
-        samples = (_sample(SEEDS, by_seed),)
-        if len(by_client) >= LEAST_CLIENTS:
-            samples += (_sample(CLIENTS, list(by_client.values())),)
-        elif sizes:
-            samples += (_sample_examples(first, second, by_client, sizes),)
+    if len(by_seed) >= LEAST_SEEDS and len(by_client) >= LEAST_CLIENTS:
+        samples = (_sample(SEEDS, by_seed), _sample(CLIENTS, list(by_client.values())))
+    elif len(by_seed) >= LEAST_SEEDS and sizes:
+        samples = (_sample(SEEDS, by_seed), _sample_examples(first, second, by_client, sizes))
     return Contrast(compute_mean(by_seed), samples, by_client)
 
 
@@ -180,18 +180,29 @@ def find_quantile(degrees: float, share: float) -> float:
     return float(special.ndtri(share) if math.isinf(degrees) else special.stdtrit(degrees, share))
 
 
-def level_by_holm(p_values: Collection[float], rate: float = ERROR_RATE) -> list[float]:
+def level_by_holm(
+    p_values: Sequence[float], rate: float = ERROR_RATE, weights: Sequence[float] | None = None
+) -> list[float]:
     """The rate of error at which each question of a family is decided by Holm's procedure, in their order.
 
     The smallest p-value is decided at rate / m, the next at rate / (m - 1) and so on, up to the first that is not
     below its own; all others are decided at the rate of that one. So a p-value is below its rate exactly if Holm's
     adjusted one is below `rate`, and an interval at the same rate agrees with the decision.
+
+    Args:
+      p_values: of the questions.
+      rate: of an error in any of them.
+      weights: the share of a question that each is, for questions that count as one together; None: 1 each. Then m is
+        the sum of the weights of those that are left, the p-values are divided by theirs to be ordered, and the rates
+        are multiplied by them.
     """
-    order = sorted(range(len(p_values)), key=list(p_values).__getitem__)
-    levels, stopped = [rate] * len(order), 0.0
-    for rank, i in enumerate(order):
-        level = stopped or rate / (len(order) - rank)
-        levels[i] = level
-        if not stopped and list(p_values)[i] >= level:
+    shares = [1.0] * len(p_values) if weights is None else list(weights)
+    levels, stopped = [rate] * len(shares), 0.0
+    left = sum(shares)
+    for i in sorted(range(len(shares)), key=lambda i: p_values[i] / shares[i]):
+        level = stopped or rate / left
+        levels[i] = level * shares[i]
+        if not stopped and p_values[i] >= levels[i]:
             stopped = level
+        left -= shares[i]
     return levels

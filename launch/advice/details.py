@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 
-from launch.advice.decision import FEDAVG, MAIN, Comparison
+from launch.advice.choices import FEDAVG
+from launch.advice.contrasts import CLIENTS, LEAST_CLIENTS
+from launch.advice.decision import count_looks
 from launch.advice.measures import BYTES, TIME, Measured, average_results
+from launch.advice.questions import MAIN, Comparison
 from launch.advice.sentences import Numbers, get_numbers
 from launch.advice.verdict import Advice
 from launch.console.progress import format_duration
@@ -165,6 +168,7 @@ def list_plan(advice: Advice) -> list[tuple[str, str]]:
 def explain_doubt(advice: Advice) -> list[str]:
     """How the verdict was reached, for who wants to know."""
     fedavg = ", the best against FedAvg, and FedAvg against training alone" if advice.find(FEDAVG) else ""
+    fedavg += ", and whether several models are better than one"
     sentences = [
         "Settings and the best method were chosen on validation examples; results here are on test examples.",
         "Each difference is paired, and doubted twice: over the seeds, and over the clients. The larger p-value "
@@ -173,11 +177,22 @@ def explain_doubt(advice: Advice) -> list[str]:
         "rate of 5 % in all, and the ranges are as wide as it asks. So a range without 0 is decided.",
         "To be advised, a method must also be better than any fixed answer.",
     ]
+    if count_looks(advice.outcome.plan) > 1:
+        sentences.append(
+            "Results are looked at twice, each time for half of that rate: after the planned seeds, and after all "
+            "further ones, which follow where the first look leaves the question open."
+        )
     main = advice.decision.comparisons.get(MAIN)
     units = [sample.unit for sample in main.contrast.samples] if main else []
-    if units and "clients" not in units:
+    number = len(main.contrast.by_client) if main else 0
+    if units and CLIENTS not in units:
         sentences.append(
-            f"With {count(len(main.contrast.by_client), 'client')} nothing can be said of others. Differences are "
-            f"doubted over {' and '.join(units)}."
+            f"With {count(number, 'client')} nothing can be said of others. Differences are doubted over "
+            f"{' and '.join(units)}."
+        )
+    elif 0 < number < LEAST_CLIENTS and not units:
+        sentences.append(
+            f"{count(number, 'client')} cannot stand for others, and of {advice.task.title} the test examples show no "
+            f"spread; so nothing is decided with fewer than {LEAST_CLIENTS}."
         )
     return sentences

@@ -5,8 +5,8 @@ import pathlib
 from typing import Any
 
 from launch.advice.commands import list_commands
-from launch.advice.decision import Comparison
 from launch.advice.measures import Measured, average_results
+from launch.advice.questions import Comparison
 from launch.advice.sentences import say_advice
 from launch.advice.verdict import Advice
 from launch.contests.contest import Entered
@@ -38,6 +38,7 @@ def collect_facts(advice: Advice) -> dict[str, Any]:
         "over_fedavg": _describe_comparison(decision.over_fedavg),
         "needs": [need._asdict() for need in advice.needs],
         "worse_off": list(advice.worse_off),
+        "notes": list(advice.notes),
         "methods": {each.name: _describe_method(advice, each) for each in (*advice.methods, *advice.rows)},
         "entered": {each.method.name: _describe_entered(each) for each in outcome.entered},
         "plan": outcome.plan._asdict(),

@@ -4,27 +4,32 @@ A method may have lost only because it had no chance. A reader should see that b
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from launch.advice.decision import FEDAVG
+from launch.advice.choices import FEDAVG
 from launch.advice.measures import BYTES, TIME, Measured
 from launch.console.shown_text import format_count
-from launch.contests.contest import Outcome
-from launch.contests.methods import GROUPS, Method
+from launch.contests.contest import Entered, Outcome
+from launch.contests.methods import ALONE, GROUPS, Method
+from launch.pages.comparison.seed_statistics import compute_mean
 from launch.sweeps.tuning.search_space import LOG, Choices, Range
 
 FEWEST_ROUNDS = 3
+# Settings by which a model that nobody else helps is trained further.
+LONGER = ("learning_rate", "epochs", "steps")
 EDGE = 0.05  # of a range
 LIMITS = {BYTES: "bytes", TIME: "time"}
 
 
-def list_marks(measured: Sequence[Measured], outcome: Outcome) -> dict[str, list[str]]:
-    """{method: its marks}, of those that have any."""
+def list_marks(measured: Sequence[Measured], outcome: Outcome, rising: Collection[str] = ()) -> dict[str, list[str]]:
+    """{method: its marks}, of those that have any; `rising` are the names that `list_rising` gives."""
     fedavg = next((each for each in measured if each.name == FEDAVG), None)
     methods = {each.method.name: each.method for each in outcome.entered}
     marks = {}
     for each in measured:
         found = [*_mark_runs(each, fedavg), *_mark_settings(each, methods.get(each.name))]
+        if each.name in rising:
+            found.append("it was still improving: with longer training it may be better than it looks here")
         if found:
             marks[each.name] = found
     return marks
@@ -59,6 +64,41 @@ def _mark_settings(measured: Measured, method: Method | None) -> Iterator[str]:
     for name, values in space.items():
         if name in measured.settings and (end := _find_end(values, measured.settings[name])):
             yield f"the best {name} is at the {end} end of what was tried ({measured.settings[name]})"
+
+
+def list_rising(outcome: Outcome, margin: float) -> tuple[str, ...]:
+    """Names of the methods that train alone, and that more training might make clearly better.
+
+    Runs are evaluated at their end only. So it is seen by the chosen trial: its whole run is clearly better than its
+    short one, or its rate is at the upper end of what was tried. Where there are no short runs, it is the longer choice
+    of those that were tried.
+
+    Args:
+      outcome: of the contest.
+      margin: a difference that hardly matters.
+    """
+    return tuple(
+        each.method.name for each in outcome.entered if each.method.role == ALONE and _is_rising(each, outcome, margin)
+    )
+
+
+def _is_rising(entered: Entered, outcome: Outcome, margin: float) -> bool:
+    chosen = next((trial for trial in entered.trials if trial.settings == entered.chosen), None)
+    if chosen is None:
+        return False
+    short, whole = chosen.scores
+    both = short.keys() & whole.keys() if outcome.plan.is_halved else ()
+    if both and outcome.problem.task.sign * compute_mean(whole[seed] - short[seed] for seed in both) > margin:
+        return True
+    for name in (name for name in LONGER if name in chosen.settings):
+        values, value = entered.method.space.get(name), chosen.settings[name]
+        if isinstance(values, Range) and _find_end(values, value) == "upper":
+            return True
+        # The longer choice says nothing if no trial had another one.
+        tried = {trial.settings.get(name, value) for trial in entered.trials}
+        if not both and isinstance(values, tuple) and len(tried) > 1 and value == max(values, key=float):
+            return True
+    return False
 
 
 def _find_end(values: Choices | Range, chosen: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from datasets.partition_settings import NATURAL
 from launch.advice.contrasts import Results
 from launch.contests.contest import Entered, Outcome
 from launch.contests.methods import FEDERATED_ROLES
@@ -34,7 +35,6 @@ from launch.sweeps.tuning.search_space import Settings
 TRIVIAL = "trivial"  # the role of a row that no model was trained for
 ROUNDS, BYTES, TIME = "rounds", "bytes", "time"  # what can end a run
 FINE_TUNING_S = "fine_tuning_virtual_s"
-NATURAL = "natural"
 NOTHING: Mapping = types.MappingProxyType({})
 
 

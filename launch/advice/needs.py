@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from launch.advice.contrasts import CLIENTS, EXAMPLES, SEEDS, Sample, find_quantile
-from launch.advice.decision import Comparison
+from launch.advice.questions import Comparison
 
 POWER = 0.8
 MOST = 100_000  # more is not counted

@@ -40,6 +40,7 @@ def assemble_page(advice: Advice) -> str:
     style = "\n".join(["", *(path.read_text(encoding="utf-8") for path in (STYLE, OWN_STYLE))])
     outcome = advice.outcome
     number = sum(bool(each.runs) for each in outcome.entered)
+    of_runs = next((each.notes for each in advice.methods if each.notes), ())
     about = f"{count(number, 'method')} compared in {format_duration(outcome.seconds)} on this machine"
     return render(
         "advice/advice.html.j2",
@@ -62,5 +63,5 @@ def assemble_page(advice: Advice) -> str:
         plan=list_plan(advice),
         trials=list(tabulate_trials(advice)),
         left_out=list_left_out(advice),
-        notes=next((each.notes for each in advice.methods if each.notes), ()),
+        notes=list(dict.fromkeys((*advice.notes, *of_runs))),
     )

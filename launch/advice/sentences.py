@@ -7,9 +7,12 @@ range, "between 2.1 and 4.9 points"; what a range is made of stands in the detai
 import math
 from collections.abc import Iterator, Sequence
 
-from launch.advice.decision import ALONE, FEDAVG, FEDERATE, NOTHING_LEARNED, OVER_FEDAVG, Comparison
+from launch.advice.choices import FEDAVG
+from launch.advice.contrasts import LEAST_CLIENTS
+from launch.advice.decision import ALONE, FEDERATE, NOTHING_LEARNED
 from launch.advice.measures import TRIVIAL, Measured, average_results, is_share
 from launch.advice.needs import say_need
+from launch.advice.questions import OVER_FEDAVG, Comparison, name_rivals
 from launch.advice.verdict import Advice
 from launch.contests.methods import ALONE as ROLE_ALONE
 from launch.contests.methods import POOLED, SHARED
@@ -100,7 +103,8 @@ def get_numbers(advice: Advice) -> Numbers:
 def _say_federate(advice: Advice) -> Iterator[str]:
     method, decision = advice.judged, advice.decision
     yield f"Federate, with {method.title}: your clients do better together than alone."
-    yield f"{_say_results(advice, method, advice.alone)}: {_say_lead(advice, decision.over_alone)}."
+    rising = ", but training alone was still improving" if advice.alone.name in advice.rising else ""
+    yield f"{_say_results(advice, method, advice.alone)}: {_say_lead(advice, decision.over_alone)}{rising}."
     yield _say_beside_fedavg(advice)
     yield f"{_say_cost(method)}."
     yield f"{_say_who(advice)}."
@@ -122,13 +126,16 @@ def _say_undecided(advice: Advice) -> Iterator[str]:
     method, alone, decision = advice.judged, advice.alone, advice.decision
     lead, numbers = decision.over_alone, get_numbers(advice)
     yield f"Your data cannot tell whether to federate: it is between {method.title} and {_name_alone(alone)}."
+    done, number = len(method.tests.keys() & alone.tests.keys()), len(lead.contrast.by_client)
     if lead.ends is None:
-        yield f"{_say_results(advice, method, alone)}; from so few repeats no range follows."
+        few = "repeats" if done < LEAST_SEEDS else "clients"
+        yield f"{_say_results(advice, method, alone)}; from so few {few} no range follows."
     else:
         yield f"{_say_results(advice, method, alone)}: {method.title} is {numbers.show_range(lead.ends)}."
-    if lead.ends is None:
-        done = len(method.tests.keys() & alone.tests.keys())
+    if lead.ends is None and done < LEAST_SEEDS:
         yield f"A verdict needs {LEAST_SEEDS} repeats, and {done} ended in time: give the same command more --minutes."
+    elif lead.ends is None:
+        yield f"A verdict needs {LEAST_CLIENTS} clients with test examples, and there are {number}."
     elif lead.is_decided:
         better, row = method if lead.is_better else alone, advice.find(decision.trivial)
         fixed = f" ({row.title})" if row else ""
@@ -138,7 +145,8 @@ def _say_undecided(advice: Advice) -> Iterator[str]:
     else:
         yield _say_needs(advice, numbers, lead)
     cost = _say_cost(method, "would")
-    yield f"Until you know, train alone: that sends nothing, while {cost}."
+    until = "train alone" if alone.role == ROLE_ALONE else f"answer {alone.title}"
+    yield f"Until you know, {until}: that sends nothing, while {cost}."
     yield f"{_say_who(advice)}."
 
 
@@ -211,6 +219,8 @@ def _say_beside_fedavg(advice: Advice) -> str:
     if fedavg is None:
         return "FedAvg, the usual method, was not run, so that nothing is said of it."
     made = decision.comparisons.get(OVER_FEDAVG)
+    if method is not winner and method is not fedavg:
+        return _say_several(advice, winner)
     if method is fedavg and winner is fedavg:
         others = [each.title for each in advice.methods if each.is_federated and each is not fedavg]
         if not others:
@@ -218,6 +228,9 @@ def _say_beside_fedavg(advice: Advice) -> str:
         return f"FedAvg trains one model for all; {_join(others)} did no better where methods are chosen."
     if method is fedavg and made.is_worse:
         return f"{winner.title} did best on validation examples, but FedAvg is better on test examples."
+    if method is fedavg and made.is_better:
+        shown = numbers.show_range(made.ends)
+        return f"{winner.title} is {shown} than FedAvg, but not itself clearly better than {_name_alone(advice.alone)}."
     if method is fedavg:
         shown = numbers.show_range(made.ends)
         return f"{winner.title} cannot be told apart from FedAvg (it is {shown}), so take the simpler FedAvg."
@@ -228,7 +241,23 @@ def _say_beside_fedavg(advice: Advice) -> str:
         return f"It is {shown} than FedAvg ({numbers.show(fedavg.average())}){several}."
     return (
         f"It cannot be told apart from FedAvg ({numbers.show(fedavg.average())}), "
-        "but FedAvg is not clearly better than training alone."
+        f"but FedAvg is not clearly better than {_name_alone(advice.alone)}."
+    )
+
+
+def _say_several(advice: Advice, winner: Measured) -> str:
+    """Of a method with several models that is advised, though another did best on validation examples."""
+    method, numbers = advice.judged, get_numbers(advice)
+    one = winner if winner.role == SHARED else advice.find(FEDAVG)
+    shown = numbers.show_range(advice.decision.comparisons[name_rivals(method.name, one.name)].ends)
+    if one is winner:
+        return (
+            f"{one.title}, one model for all, did best where methods are chosen, but on test examples {method.title} "
+            f"is {shown}."
+        )
+    return (
+        f"It is {shown} than {one.title} ({numbers.show(one.average())}), one model for all; {winner.title} did best "
+        "where methods are chosen, but is not clearly better."
     )
 
 
@@ -268,7 +297,8 @@ def _say_who(advice: Advice) -> str:
         were = "was" if len(losers) == 1 else "were"
         text = f"{len(losers):,} of {count(number, 'client')} {were} worse off {than}{names}"
     worst = [numbers.show(each.average_worst_tenth(advice.task)) for each in (method, alone)]
-    text += f"; the worst-off tenth reaches {worst[0]}, alone {worst[1]}"
+    beside = "alone" if alone.role == ROLE_ALONE else "with the fixed answer"
+    text += f"; the worst-off tenth reaches {worst[0]}, {beside} {worst[1]}"
     if method.new and (reached := average_results(method.new)) is not None:
         new = max(len(each) for each in method.new.values())
         text += f", and {count(new, 'new client')} {'reaches' if new == 1 else 'reach'} {numbers.show(reached)} with it"

@@ -3,22 +3,13 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from launch.advice.choices import collect_sizes, get_margin
 from launch.advice.contrasts import contrast
-from launch.advice.decision import (
-    LEARNED,
-    MAIN,
-    NOTHING_LEARNED,
-    UNDECIDED,
-    Comparison,
-    Decision,
-    collect_sizes,
-    decide,
-    get_margin,
-    list_open,
-)
-from launch.advice.marks import list_marks
+from launch.advice.decision import NOTHING_LEARNED, UNDECIDED, Decision, decide, get_rate, list_open
+from launch.advice.marks import list_marks, list_rising
 from launch.advice.measures import Measured, measure_outcome
 from launch.advice.needs import Need, list_needs
+from launch.advice.questions import LEARNED, MAIN, Comparison
 from launch.advice.trivial import Row, collect_trivial, measure_seeds
 from launch.contests.contest import ChooseMore, Outcome
 from launch.runs.task_columns import TaskColumns
@@ -38,6 +29,8 @@ class Advice(NamedTuple):
       marks: {name: what is suspicious about its runs}.
       needs: what would decide the question that is open; empty if none is.
       worse_off: clients for which the method that is judged was worse than alone, the worst first.
+      rising: names of the methods that train alone, and that more training might make clearly better.
+      notes: what the reader should know of the data, a line each.
     """
 
     outcome: Outcome
@@ -48,6 +41,8 @@ class Advice(NamedTuple):
     marks: Mapping[str, list[str]]
     needs: tuple[Need, ...]
     worse_off: tuple[str, ...]
+    rising: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def task(self) -> TaskColumns:
@@ -73,12 +68,14 @@ class Advice(NamedTuple):
         return get_margin(self.task, self.alone.average() if self.alone else None)
 
 
-def judge(outcome: Outcome, rows: Mapping[int, Mapping[str, Row]] | None = None) -> Advice:
+def judge(outcome: Outcome, rows: dict[int, Mapping[str, Row]] | None = None, notes: tuple[str, ...] = ()) -> Advice:
     """The advice that a contest leads to.
 
     Args:
       outcome: of the contest.
-      rows: what is reached without a model, by fresh seed; None: it is measured, for which the data are read.
+      rows: what is reached without a model, by fresh seed, as far as it is known. The rest is measured, for which the
+        data are read, and put there.
+      notes: on the data, for the reader.
 
     Raises:
       RunRecordError: a run cannot be read.
@@ -86,14 +83,14 @@ def judge(outcome: Outcome, rows: Mapping[int, Mapping[str, Row]] | None = None)
     """
     task = outcome.problem.task
     methods = measure_outcome(outcome)
-    trivial = collect_trivial(measure_seeds(outcome) if rows is None else rows, task)
-    return assemble(outcome, methods, trivial)
+    trivial = collect_trivial(measure_seeds(outcome, rows), task)
+    return assemble(outcome, methods, trivial, notes)
 
 
-def assemble(outcome: Outcome, methods: list[Measured], trivial: list[Measured]) -> Advice:
+def assemble(outcome: Outcome, methods: list[Measured], trivial: list[Measured], notes: tuple[str, ...] = ()) -> Advice:
     """The advice of what was measured."""
     task = outcome.problem.task
-    decision = decide(methods, trivial, task)
+    decision = decide(methods, trivial, task, get_rate(outcome.plan))
     order = sorted(methods, key=lambda each: _rank(each, task))
     rows = sorted(trivial, key=lambda each: _rank(each, task))
     everything = {each.name: each for each in (*order, *rows)}
@@ -104,6 +101,7 @@ def assemble(outcome: Outcome, methods: list[Measured], trivial: list[Measured])
             gains = contrast(each.tests, alone.tests, task.sign, collect_sizes(methods, task))
             beside_alone[each.name] = Comparison(each.name, alone.name, gains, main.rate if main else 1.0)
     beside = get_margin(task, alone.average() if alone else None)
+    rising = list_rising(outcome, beside)
     of_clients = decision.over_alone.contrast.by_client if decision.over_alone else {}
     losers = sorted((gain, name) for name, gain in of_clients.items() if gain < -UNTOLD)
     return Advice(
@@ -112,9 +110,11 @@ def assemble(outcome: Outcome, methods: list[Measured], trivial: list[Measured])
         tuple(order),
         tuple(rows),
         beside_alone,
-        list_marks(methods, outcome),
+        list_marks(methods, outcome, rising),
         tuple(_find_needs(decision, beside)),
         tuple(name for _, name in losers),
+        rising,
+        notes,
     )
 
 
@@ -132,16 +132,29 @@ def _find_needs(decision: Decision, margin: float) -> list[Need]:
     return needs or (list(list_needs(learned, margin)) if learned and of else [])
 
 
-def build_chooser() -> ChooseMore:
-    """Which methods get a further seed, for `run_contest`: the two of the question that is open.
+def build_chooser(known: dict[int, Mapping[str, Row]]) -> ChooseMore:
+    """Which methods get a further seed, for `run_contest`: the two of the question that is open after the planned ones.
 
-    It reads the data of each seed once.
+    It never looks at further seeds. To go on until a difference is seen is to see one too often, and the next look is
+    that of `judge`.
+
+    Args:
+      known: rows without a model by seed, which are read once, and put there.
     """
-    known: dict[int, Mapping[str, Row]] = {}
 
     def choose_more(outcome: Outcome) -> tuple[str, ...]:
-        task, methods = outcome.problem.task, measure_outcome(outcome)
-        rows = collect_trivial(measure_seeds(outcome, known), task)
-        return list_open(decide(methods, rows, task), methods, task)
+        first = _keep_planned(outcome)
+        task, methods = first.problem.task, measure_outcome(first)
+        rows = collect_trivial(measure_seeds(first, known), task)
+        return list_open(decide(methods, rows, task, get_rate(first.plan)), methods, task)
 
     return choose_more
+
+
+def _keep_planned(outcome: Outcome) -> Outcome:
+    """The outcome with the seeds that every finalist has, as it was before any further one."""
+    entered = (
+        each._replace(runs={seed: path for seed, path in each.runs.items() if seed in outcome.plan.seeds})
+        for each in outcome.entered
+    )
+    return outcome._replace(entered=tuple(entered))

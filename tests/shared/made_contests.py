@@ -49,7 +49,7 @@ def make_outcome(names, task=CLASSES, arguments=("--dataset=digits",), runs=None
     """The outcome of these methods; `runs` are {name: {seed: folder}}."""
     entered = []
     for name in names:
-        trials = (TrialResult(0, {"learning_rate": "0.05"}, ({100: 0.5}, {100: 0.6, 101: 0.62})),)
+        trials = (TrialResult(0, {"learning_rate": "0.05"}, ({100: 0.6}, {100: 0.605, 101: 0.62})),)
         entered.append(Entered(METHODS[name], trials, {"learning_rate": "0.05"}, "", (runs or {}).get(name, {})))
     left_out = Method("fedcd", "FedCD", "fedcd", role=GROUPS)
     entered.append(Entered(left_out, (), None, "its runs would take 12 minutes, which are not there"))

@@ -72,7 +72,16 @@ def test_few_clients_are_doubted_by_their_test_examples():
     assert (examples.unit, examples.count, examples.degrees) == (EXAMPLES, 100, math.inf)
     assert examples.error == pytest.approx(0.0707107, abs=1e-6)
     assert examples.compute_p_value() == pytest.approx(math.erfc(0.3 / 0.0707107 / math.sqrt(2)), rel=1e-4)
-    assert len(contrast(first, second, 1).samples) == 1, "an error has no such spread"
+
+
+@pytest.mark.parametrize("number", [2, 4, 5])
+def test_errors_of_fewer_than_five_clients_decide_nothing(number):
+    """An error has no spread that its test examples show, and seeds may all be tested on the same ones."""
+    offsets = (0.0, 0.1, 0.2, 0.3, 0.4)[:number]
+    found = contrast(make_results((2.0, 2.01, 2.02), offsets), make_results((4.0, 4.1, 4.0), offsets[::-1]), -1)
+    assert found.gain == pytest.approx(2.0233, abs=1e-4) and found.is_better(0.05) == (number == 5)
+    if number < 5:
+        assert (found.samples, found.p_value, found.find_ends(0.05)) == ((), 1.0, None)
 
 
 def test_the_same_gain_of_all_clients_is_as_sure_as_a_sign_test():
@@ -102,6 +111,16 @@ def test_rates_by_holm():
     assert level_by_holm([0.01, 0.04, 0.03]) == pytest.approx([0.05 / 3, 0.025, 0.025])
     assert level_by_holm([0.01, 0.02, 0.03]) == pytest.approx([0.05 / 3, 0.025, 0.05])
     assert level_by_holm([0.5]) == [0.05] and level_by_holm([]) == []
+
+
+def test_rates_by_holm_of_questions_that_count_as_one_together():
+    """Two halves beside one whole make 2. 0.01 of a half counts as 0.02, is first, and has (0.05 / 2) / 2 = 0.0125.
+
+    What is left makes 1.5. 0.03 of the whole has 0.05 / 1.5 = 0.0333; the last half, 0.03, has (0.05 / 0.5) / 2 = 0.05.
+    """
+    assert level_by_holm([0.03, 0.01, 0.03], 0.05, [1, 0.5, 0.5]) == pytest.approx([0.05 / 1.5, 0.0125, 0.05])
+    # 0.02 of a half counts as 0.04, not below 0.025, where it ends.
+    assert level_by_holm([0.06, 0.02, 0.03], 0.05, [1, 0.5, 0.5]) == pytest.approx([0.025, 0.0125, 0.0125])
 
 
 @pytest.mark.parametrize("p_values", [(0.01, 0.02, 0.03), (0.02, 0.01, 0.2), (0.04, 0.04), (0.016, 0.024, 0.049)])

@@ -1,21 +1,12 @@
 """Every verdict, by small numbers whose p-values are known."""
 
 import pytest
-from made_contests import CLASSES, ERRORS, make_measured
+from made_contests import CLASSES, ERRORS, PLAN, make_measured
 
-from launch.advice.decision import (
-    ALONE,
-    FEDERATE,
-    LEARNED,
-    MAIN,
-    NOTHING_LEARNED,
-    OVER_FEDAVG,
-    UNDECIDED,
-    choose_winner,
-    decide,
-    list_open,
-)
+from launch.advice.choices import choose_row, choose_winner
+from launch.advice.decision import ALONE, FEDERATE, NOTHING_LEARNED, UNDECIDED, decide, get_rate, list_open
 from launch.advice.measures import Cost
+from launch.advice.questions import FEDAVG_MAIN, LEARNED, MAIN, OVER_FEDAVG
 from launch.advice.trivial import ALL, OWN
 
 SPREAD = (-0.01, -0.005, 0.0, 0.005, 0.01, 0.02)
@@ -57,16 +48,76 @@ def test_the_winner_is_advised_where_fedavg_is_not_itself_better_than_alone():
     assert not found.over_fedavg.is_decided
 
 
+CALM = make("local_only", 0.7, 0.701, 0.699, offsets=SPREAD)
+STEADY = make("fedavg", 0.85, 0.85, 0.85, validation=0.85)
+RISKY = make("ifca", 0.9, 0.849, 0.87, validation=0.89)
+DITTO = make("ditto", 0.88, 0.882, 0.881, offsets=(0.0, 0.01, -0.005, 0.005, -0.01, 0.02), validation=0.88)
+
+
 def test_one_model_for_all_is_not_advised_where_several_are_better():
-    """IFCA and FedAvg cannot be told apart, but Ditto is beyond doubt better than FedAvg: so the winner it is."""
-    fedavg = make("fedavg", 0.85, 0.85, 0.85, validation=0.85)
-    ifca = make("ifca", 0.9, 0.845, 0.9, validation=0.89)
-    ditto = make("ditto", 0.88, 0.882, 0.881, offsets=SPREAD, validation=0.88)
-    assert decide([LOCAL, fedavg, ifca], ROWS, CLASSES).verdict == UNDECIDED
-    ifca = make("ifca", 0.9, 0.849, 0.87, validation=0.89)
-    calm = make("local_only", 0.7, 0.701, 0.699, offsets=SPREAD)
-    assert decide([calm, fedavg, ifca], ROWS, CLASSES).advised == "fedavg"
-    assert decide([calm, fedavg, ifca, ditto], ROWS, CLASSES).advised == "ifca"
+    """IFCA and FedAvg cannot be told apart, but Ditto is beyond doubt better than FedAvg: so it is Ditto, which was
+    shown to be, and not IFCA, which was not.
+    """
+    assert decide([CALM, STEADY, RISKY], ROWS, CLASSES).advised == "fedavg"
+    found = decide([CALM, STEADY, RISKY, DITTO], ROWS, CLASSES)
+    assert (found.verdict, found.winner, found.advised) == (FEDERATE, "ifca", "ditto")
+    assert found.over_alone.contrast.gain == pytest.approx(0.181) and found.over_alone.is_better
+    assert found.over_trivial.is_better and found.over_fedavg.is_better
+    assert {each.first for each in (found.over_alone, found.over_trivial, found.over_fedavg)} == {"ditto"}
+
+
+def test_better_than_fedavg_is_not_enough_for_a_method_with_several_models():
+    """Ditto gains 0.1, 0.106 and -0.03 over alone, whose seeds differ: of that p = 0.31."""
+    uneasy = make("local_only", 0.78, 0.776, 0.911, offsets=SPREAD)
+    found = decide([uneasy, STEADY, RISKY, DITTO], ROWS, CLASSES)
+    assert found.comparisons["ditto against FedAvg"].is_better
+    assert found.comparisons["ditto against alone"].contrast.p_value == pytest.approx(0.31, abs=0.01)
+    assert (found.verdict, found.advised) == (UNDECIDED, None)
+
+
+def test_all_methods_with_several_models_are_one_question():
+    """Beside the winner against alone, against FedAvg, and FedAvg against alone: 4, and of the last each has a half."""
+    noisy = [make(name, 0.7, 0.9, 0.5) for name in ("fedavg", "local_only")]
+    rivals = [DITTO._replace(name=name, tests=noisy[0].tests) for name in ("ditto", "apfl")]
+    found = decide([*noisy, RISKY, *rivals], ROWS, CLASSES)
+    rates = {name: each.rate for name, each in found.comparisons.items()}
+    assert rates[MAIN] == rates[OVER_FEDAVG] == rates[FEDAVG_MAIN] == pytest.approx(0.05 / 4)
+    assert rates["ditto against FedAvg"] == rates["apfl against alone"] == pytest.approx(0.05 / 8)
+
+
+def test_fedavg_is_advised_where_it_is_better_than_alone_and_the_winner_is_not_shown_to_be():
+    """IFCA gains 0.1, 0.045 and 0.2 over alone: t = 2.53, p = 0.127; FedAvg 0.15 with each seed but for 0.001."""
+    ifca = make("ifca", 0.8, 0.746, 0.899, validation=0.89)
+    found = decide([CALM, STEADY, ifca], ROWS, CLASSES)
+    assert found.comparisons[MAIN].contrast.p_value == pytest.approx(0.127, abs=0.001)
+    assert (found.verdict, found.winner, found.advised) == (FEDERATE, "ifca", "fedavg")
+    assert (found.over_alone.first, found.over_trivial.first) == ("fedavg", "fedavg") and found.over_alone.is_better
+    assert set(list_open(found, [CALM, STEADY, ifca], CLASSES)) == {"ifca", "fedavg"}
+
+
+@pytest.mark.parametrize(("number", "verdict"), [(4, UNDECIDED), (6, FEDERATE)])
+def test_errors_of_a_few_clients_decide_nothing(number, verdict):
+    rows = [make_measured(OWN, (3.5, 3.5, 3.51), FIXED[:number])]
+    local = make("local_only", 2.6, 2.601, 2.599, offsets=SPREAD[:number])
+    fedavg = make("fedavg", 2.0, 2.01, 2.005, offsets=OTHER[:number])
+    assert decide([local, fedavg], rows, ERRORS).verdict == verdict
+
+
+def test_each_of_two_looks_has_half_the_error():
+    """0.04, 0.06, 0.08 over alone: p = 0.0351, enough for one look and not for one of two."""
+    methods = [LOCAL, make("ifca", 0.84, 0.861, 0.879, offsets=SPREAD, validation=0.9)]
+    one_look = PLAN._replace(most_seeds=3)
+    assert (get_rate(PLAN), get_rate(one_look)) == (0.025, 0.05)
+    verdicts = [decide(methods, ROWS, CLASSES, get_rate(plan)).verdict for plan in (PLAN, one_look)]
+    assert verdicts == [UNDECIDED, FEDERATE]
+
+
+def test_rows_are_chosen_without_a_look_at_test_examples():
+    rows = [make_measured(OWN, (2.0,) * 3, FIXED, 2.0), make_measured(ALL, (1.0,) * 3, FIXED, 3.0)]
+    assert choose_row(rows, ERRORS).name == OWN and choose_row(rows, CLASSES).name == ALL
+    blind = [each._replace(validations={}) for each in rows]
+    assert choose_row(blind, ERRORS).name == OWN and choose_row([], ERRORS) is None
+    assert choose_row([blind[0], rows[1]], ERRORS).name == ALL, "the one of which it is known"
 
 
 def test_a_shared_winner_gives_way_to_several_models_that_are_better_beyond_doubt():

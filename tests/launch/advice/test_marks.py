@@ -3,8 +3,9 @@
 import pytest
 from made_contests import METHODS, make_measured, make_outcome
 
-from launch.advice.marks import list_marks
+from launch.advice.marks import list_marks, list_rising
 from launch.advice.measures import BYTES, TIME, Cost
+from launch.contests.contest import TrialResult
 from launch.sweeps.tuning.search_space import Range
 
 MEANS, OFFSETS = (0.8, 0.81, 0.82), (0.0, 0.01)
@@ -44,6 +45,33 @@ def test_a_method_that_is_fedavg_to_the_bit():
     assert found.startswith("every result is exactly FedAvg's")
     assert mark(make_measured("ditto", MEANS, (0.0, 0.0100001)), fedavg) == {}
     assert mark(same._replace(validations={**same.validations, 0: 0.1}), fedavg) == {}
+
+
+RATES = Range("log", 0.001, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("scores", "settings", "space", "is_rising"),
+    [
+        (({100: 0.7}, {100: 0.72, 101: 0.7}), {}, {}, True),  # 2 points more than in the short run
+        (({100: 0.7}, {100: 0.705, 101: 0.9}), {}, {}, False),  # of the same seed half a point
+        (({100: 0.7}, {100: 0.7}), {"learning_rate": "0.9"}, {"learning_rate": RATES}, True),
+        (({100: 0.7}, {100: 0.7}), {"learning_rate": "0.1"}, {"learning_rate": RATES}, False),
+        (({100: 0.7}, {100: 0.7}), {"epochs": "5"}, {"epochs": ("1", "5")}, False),  # nothing came of the longer run
+        (({}, {100: 0.7}), {"epochs": "5"}, {"epochs": ("1", "5")}, True),
+        (({}, {100: 0.7}), {"epochs": "1"}, {"epochs": ("1", "5")}, False),
+    ],
+)
+def test_training_alone_that_might_be_better_for_longer(scores, settings, space, is_rising):
+    outcome = make_outcome(["fedavg", "local_only"])
+    method = METHODS["local_only"]._replace(space=space)
+    trials = (TrialResult(0, settings, scores), TrialResult(1, {"epochs": "3"}))
+    entered = (outcome.entered[0], outcome.entered[1]._replace(method=method, trials=trials, chosen=settings))
+    found = list_rising(outcome._replace(entered=entered), 0.01)
+    assert found == (("local_only",) if is_rising else ())
+    measured = [make_measured("local_only", MEANS, OFFSETS)]
+    marks = list_marks(measured, outcome, found)
+    assert any("still improving" in mark for mark in marks.get("local_only", [])) == is_rising
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from made_contests import make_results
 
 from launch.advice.contrasts import CLIENTS, EXAMPLES, SEEDS, Sample, contrast, find_quantile
-from launch.advice.decision import Comparison
 from launch.advice.needs import Need, count_needed, list_needs, round_up, say_need
+from launch.advice.questions import Comparison
 
 
 def test_the_least_number_of_clients():

@@ -11,7 +11,7 @@ import pytest
 import launch.compare
 import launch.export
 import launch.serve
-from launch.advice.commands import list_commands
+from launch.advice.commands import list_commands, spell_live
 from launch.advice.facts import collect_facts, write_facts
 from launch.advice.page import assemble_page, write_page
 from launch.advice.picture import LEFT, RIGHT, draw_methods
@@ -110,11 +110,40 @@ def test_what_can_be_live_has_a_command_for_it(write_contest):
     assert (request.config.algo, request.config.rounds, request.config.new_clients) == ("fedavg", 1, 0)
 
 
-def test_undecided_has_nothing_to_train(write_contest):
+def test_fedavg_that_fine_tunes_is_live_as_fine_tuning():
+    """Its rounds have the same settings under other names, and the clients' last task is the fine-tuning."""
+    common = ["--dataset=digits", "--partition=dirichlet", "--batch_size=16"]
+    own = ["--learning_rate=0.01", "--epochs=2", "--server_momentum=0.5"]
+    given = ["--algo=fedavg", *common, *own, "--final_steps=50", "--final_learning_rate=0.1"]
+    found = spell_live(given)
+    assert found == [
+        *("--algo=fine_tuning", *common, "--local_learning_rate=0.01", "--local_epochs=2", "--server_momentum=0.5"),
+        *("--steps=50", "--learning_rate=0.1"),
+    ]
+    tuned, plain = (parse_config(flags) for flags in (found, given))
+    assert tuned.algorithm.training == plain.algorithm.training and tuned.algorithm.server == plain.algorithm.server
+    settings = tuned.algorithm.fine_tuning
+    assert (settings.steps, settings.learning_rate, settings.batch_size) == (50, 0.1, 16)
+    for flags in (["--algo=fedavg", "--final_steps=0"], ["--algo=ifca", "--final_steps=50"], ["--algo=fedavg"]):
+        assert spell_live(flags) == flags
+
+
+def test_what_is_noted_of_the_data_is_on_the_page(write_contest):
+    outcome, rows = write_contest()
+    advice = judge(outcome, rows, ("windows overlap", "2 clients have too few examples"))
+    text = Page(assemble_page(advice)).text
+    assert "windows overlap" in text and "2 clients have too few examples" in text
+    assert collect_facts(advice)["notes"] == ["windows overlap", "2 clients have too few examples"]
+
+
+def test_undecided_each_client_trains_alone(write_contest):
     outcome, rows = write_contest({"fedavg": 0.805, "ifca": 0.7})
     advice = judge(outcome, rows)
     assert advice.decision.verdict == "undecided"
-    assert [shlex.split(command)[2] for _, command in list_commands(advice)] == ["launch.compare"]
+    assert [shlex.split(command)[2] for _, command in list_commands(advice)] == ["launch.train", "launch.compare"]
+    what, command = next(iter(list_commands(advice)))
+    assert what == "Until you know, train each client alone"
+    assert parse_config(shlex.split(command)[3:]).algo == "local_only"
     assert "Cannot tell yet" in assemble_page(advice)
 
 
@@ -148,8 +177,18 @@ def test_a_further_seed_is_asked_for_while_a_question_is_open(write_contest, mon
         return rows
 
     monkeypatch.setattr("launch.advice.verdict.measure_seeds", measure)
-    choose_more = build_chooser()
+    known = {}
+    choose_more = build_chooser(known)
     assert choose_more(outcome) == () and choose_more(outcome) == ()
     assert read == [[], [0, 1, 2]], "data of a seed are read once"
+    assert known == rows, "and are there for the advice"
     wide, _ = write_contest({"fedavg": 0.81, "ifca": 0.7})
     assert choose_more(wide) == ("fedavg", "local_only")
+    further = tuple(
+        each._replace(runs={**each.runs, 3: each.runs[0], 4: each.runs[1]} if each.runs else {})
+        for each in outcome.entered
+    )
+    monkeypatch.setattr("launch.advice.verdict.measure_outcome", lambda cut: seen.extend(cut.entered) or [])
+    seen = []
+    choose_more(outcome._replace(entered=further))
+    assert [sorted(each.runs) for each in seen if each.runs] == [[0, 1, 2]] * 3, "further seeds are not looked at"

@@ -178,6 +178,67 @@ def test_fedavg_beside_nothing_and_beside_what_did_no_better():
     assert say({"local_only": (0.7, 0.701, 0.7), "ifca": (0.87, 0.87, 0.872)})[2].startswith("FedAvg, the usual method")
 
 
+CALM = {"local_only": (0.7, 0.701, 0.699), "fedavg": (0.85, 0.85, 0.85)}
+
+
+def test_a_method_with_several_models_that_is_shown_to_be_better_than_one():
+    """The best on validation examples is IFCA, then FedAvg; beyond doubt better than FedAvg is Ditto alone."""
+    means = {**CALM, "ifca": (0.9, 0.849, 0.87), "ditto": (0.88, 0.882, 0.881)}
+    what, _, several, *_ = say(means, ifca={"validation": 0.89})
+    assert what.startswith("Federate, with Ditto")
+    assert re.fullmatch(
+        r"It is between [\d.]+ and [\d.]+ points better than FedAvg \(85\.0 %\), one model for all; IFCA did best "
+        r"where methods are chosen, but is not clearly better\.",
+        several,
+    )
+    what, _, several, *_ = say(means, ifca={"validation": 0.8}, fedavg={"validation": 0.9})
+    assert what.startswith("Federate, with Ditto")
+    assert re.fullmatch(
+        r"FedAvg, one model for all, did best where methods are chosen, but on test examples Ditto is between [\d.]+ "
+        r"and [\d.]+ points better\.",
+        several,
+    )
+
+
+def test_fedavg_is_clearly_better_than_alone_and_the_winner_is_not():
+    what, _, beside, *_ = say({**CALM, "ifca": (0.8, 0.746, 0.899)}, ifca={"validation": 0.89})
+    assert what.startswith("Federate, with FedAvg:") and beside.startswith("IFCA cannot be told apart from FedAvg (")
+
+
+def test_training_alone_that_was_still_improving():
+    means = {**LOCAL, **CASES[FEDERATE]}
+    outcome = make_outcome(means)
+    local = outcome.entered[0]._replace(
+        trials=(outcome.entered[0].trials[0]._replace(scores=({100: 0.6}, {100: 0.7, 101: 0.7})),)
+    )
+    methods = [make_measured(name, each, EVEN if name != "local_only" else UNEVEN) for name, each in means.items()]
+    rows = [make_measured(name, each, EVEN) for name, each in FIXED.items()]
+    advice = assemble(outcome._replace(entered=(local, *outcome.entered[1:])), methods, rows)
+    second = say_advice(advice)[1]
+    assert second.endswith("points), but training alone was still improving.") and len(second.split()) <= 45
+
+
+def test_a_fixed_answer_in_place_of_training_alone():
+    """Each client's own most frequent class is ahead of local training; FedAvg gains 0.02, 0.04 and 0.06."""
+    means = {"local_only": (0.7, 0.7, 0.7), "fedavg": (0.82, 0.84, 0.86), "ifca": (0.86, 0.84, 0.8)}
+    rows = {OWN: (0.8, 0.8, 0.8), ALL: (0.4, 0.4, 0.4)}
+    methods = [make_measured(name, each, EVEN, 0.7 if name == "local_only" else 0.9) for name, each in means.items()]
+    advice = assemble(make_outcome(means), methods, [make_measured(name, each, UNEVEN) for name, each in rows.items()])
+    advice = advice._replace(decision=advice.decision._replace(verdict=UNDECIDED))
+    *_, until, whom = (sentence.replace(NBSP, " ") for sentence in say_advice(advice))
+    assert until.startswith("Until you know, answer always each client's own most frequent class: that sends nothing")
+    assert "with the fixed answer 78.5 %" in whom and "train alone" not in until
+
+
+def test_too_few_clients_for_errors():
+    means, offsets = {"local_only": (2.6, 2.61, 2.59), "fedavg": (2.3, 2.31, 2.3)}, (0.0, 0.1, -0.1)
+    methods = [make_measured(name, each, offsets) for name, each in means.items()]
+    rows = [make_measured(OWN, (3.5, 3.5, 3.51), offsets)]
+    what, by_how_much, why, *_ = say_advice(assemble(make_outcome(means, ERRORS), methods, rows))
+    assert what.startswith("Your data cannot tell") and by_how_much.endswith("from so few clients no range follows.")
+    assert why == "A verdict needs 5 clients with test examples, and there are 3."
+
+
 def test_tokens_and_areas_are_shares():
     for task, word in (("next_token", "Token accuracy"), ("multi_label", "AUC")):
         _, by_how_much, *_ = say({**LOCAL, **CASES[FEDERATE]}, find_task_columns(task))
