@@ -4,22 +4,37 @@ What a method's trials vary stands in its algorithm's row (`Algorithm.searched`)
 """
 
 import dataclasses
+import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from launch.advice.inspection import Facts
-from launch.contests.methods import ALONE, GROUPS, PERSONAL, POOLED, SHARED, Method
-from launch.settings.algorithms import ALGORITHMS
+from launch.contests.methods import ALONE, GROUPS, PERSONAL, POOLED, REFERENCE, SHARED, Method
+from launch.contests.plan import ROUNDS_ALONE
+from launch.settings.algorithms import ALGORITHMS, Algorithm
 from launch.settings.errors import FlagError
-from launch.settings.run_config import find_algorithm
+from launch.settings.flags import parse_config
+from launch.settings.run_config import (
+    RunConfig,
+    build_run_config,
+    find_algorithm,
+    find_idle,
+    flag_values,
+    shared_fields,
+)
 from launch.settings.suggestions import suggest_value
+from launch.sweeps.tuning.own_space import build_own_space
 from launch.sweeps.tuning.search_space import Settings, parse_search
+from tff_algos.protocol import FederatedProcess
 from tff_algos.settings.config_fields import is_own
+from tff_algos.settings.local_training import LocalTrainingConfig
+from tff_algos.settings.searched import FINE_TUNING_RATES
 
-LOCAL, FEDAVG, TUNED, POOL = "local_only", "fedavg", "fedavg_fine_tuned", "pooled"
+LOCAL, FEDAVG, TUNED, POOL = "local_only", REFERENCE, "fedavg_fine_tuned", "pooled"
 ALWAYS = (LOCAL, FEDAVG, POOL)  # the advice compares with these
 FINAL_STEPS, FINAL_RATE = "final_steps", "final_learning_rate"
-STEPS, MAYBE_STEPS, RATES = "50", "0|50", "log(0.005,0.2)"
+STEPS, MAYBE_STEPS = "50", "0|50"
 LEAST_FOR_GROUPS = 6  # clients; of fewer a group is hardly more than a client
 MOST_ASKED, ASKED = 100, 50  # of more clients, so many are asked in a round
 LEAST_FOR_AMFL, BATCH_OF_AMFL = 16, 32  # train examples of a client; of a support and of a query batch, at most
@@ -102,7 +117,9 @@ class _Candidate:
     Attributes:
       name: see `Method`, as are `algo`, `role` and `cost`.
       title: "" is that of the algorithm.
-      further: what trials vary beside the settings of the algorithm's row.
+      further: what trials vary beside the settings of the algorithm's row; fine-tuning at the end is offered to
+        whatever else shares models.
+      start: see `Method`.
       find_obstacle: (facts) -> why it cannot be tried on such data; "" if it can.
       fix: (facts) -> flags of all its runs.
     """
@@ -113,14 +130,17 @@ class _Candidate:
     title: str = ""
     cost: float = 1.0
     further: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    start: Settings = dataclasses.field(default_factory=dict)
     find_obstacle: Callable[[Facts], str] = _meets_all
     fix: Callable[[Facts], tuple[str, ...]] = _fix_nothing
 
 
-_MAY_TUNE = {FINAL_STEPS: MAYBE_STEPS}
+# What its paper's clients have in hundreds of rounds; in the few of a plan they would only begin to learn, and others
+# would look better beside them than they are.
+_SOONER = {"learning_rate": f"{LocalTrainingConfig.learning_rate:g}"}
 # In the order in which a short time leaves them out, from the end.
 CANDIDATES = (
-    _Candidate(LOCAL, "local_only", ALONE, "Each client alone", 0.8),
+    _Candidate(LOCAL, "local_only", ALONE, "Each client alone", 0.8 * ROUNDS_ALONE, start=_SOONER),
     _Candidate(FEDAVG, "fedavg"),
     _Candidate(POOL, "pooled", POOLED, "All data in one place", 0.8),
     _Candidate(
@@ -129,17 +149,23 @@ CANDIDATES = (
         PERSONAL,
         "FedAvg + fine-tuning",
         1.1,
-        {FINAL_STEPS: STEPS, FINAL_RATE: RATES},
+        {FINAL_STEPS: STEPS, FINAL_RATE: FINE_TUNING_RATES},
     ),
-    _Candidate("ifca", "ifca", GROUPS, "", 1.5, _MAY_TUNE, _find_no_groups),
-    _Candidate("fedadam", "fedadam", SHARED, "", 1.0, _MAY_TUNE),
-    _Candidate("partial", "partial", PERSONAL, "FedPer or FedRep", 1.3, {}, _obstruct_partial),
-    _Candidate("ditto", "ditto", PERSONAL, "", 2.0),
-    _Candidate("cfl", "cfl", GROUPS, "", 1.2, _MAY_TUNE, _obstruct_asking_all),
-    _Candidate("fedsikd", "fedsikd", GROUPS, "", 4.0, _MAY_TUNE, _obstruct_fedsikd),
-    _Candidate("fedcd", "fedcd", GROUPS, "", 3.0, _MAY_TUNE, _obstruct_fedcd, _ask_all),
-    _Candidate("amfl_p", "amfl_p", PERSONAL, "", 2.0, {}, _obstruct_amfl, _fix_amfl),
-    _Candidate("async_periodic", "async_periodic", SHARED, "", 1.5, {}, _obstruct_asynchronous, _fix_asynchronous),
+    _Candidate("ifca", "ifca", GROUPS, cost=1.5, find_obstacle=_find_no_groups),
+    _Candidate("fedadam", "fedadam"),
+    _Candidate("partial", "partial", PERSONAL, "FedPer or FedRep", 1.3, find_obstacle=_obstruct_partial),
+    _Candidate("ditto", "ditto", PERSONAL, cost=2.0),
+    _Candidate("cfl", "cfl", GROUPS, cost=1.2, find_obstacle=_obstruct_asking_all),
+    _Candidate("fedsikd", "fedsikd", GROUPS, cost=4.0, find_obstacle=_obstruct_fedsikd),
+    _Candidate("fedcd", "fedcd", GROUPS, cost=3.0, find_obstacle=_obstruct_fedcd, fix=_ask_all),
+    _Candidate("amfl_p", "amfl_p", PERSONAL, cost=2.0, find_obstacle=_obstruct_amfl, fix=_fix_amfl),
+    _Candidate(
+        "async_periodic",
+        "async_periodic",
+        cost=1.5,
+        find_obstacle=_obstruct_asynchronous,
+        fix=_fix_asynchronous,
+    ),
 )
 BY_NAME = {each.name: each for each in CANDIDATES}
 # Of the algorithms that are tried only if somebody asks for them, those whose clients do not share one model.
@@ -166,14 +192,21 @@ class Chosen(NamedTuple):
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raises FlagError if one of `--methods` is neither a candidate nor an algorithm."""
+    """Raises FlagError if one of `--methods` is neither a candidate nor an algorithm, or two have one name."""
     known = list(dict.fromkeys((*BY_NAME, *ALGORITHMS)))
+    spellings = {name: name for name in (*ALWAYS, *(name for name in names if not is_own(name)))}
     for name in names:
         if is_own(name):
             try:
-                find_algorithm(name)
+                row = find_algorithm(name)
+                _list_classes(row)
             except FlagError as error:
                 raise FlagError(str(error).replace(f"--algo={name}", f"--methods={name}")) from None
+            if spellings.setdefault(row.name, name) != name or row.name == TUNED:
+                raise FlagError(
+                    f"--methods={','.join(names)}: {name}: {row.name} is also the name of another method; expected "
+                    "names that differ"
+                )
         elif name not in known:
             hint = suggest_value(name, known, "module:ALGORITHM")
             raise FlagError(f"--methods={','.join(names)}: {name}: expected some of {', '.join(known)}{hint}")
@@ -193,10 +226,15 @@ def choose_methods(facts: Facts, names: Sequence[str] = (), has_pooled: bool = T
         if candidate.name == POOL and not has_pooled:
             reason = "as --no_pooled asks"
         method = Method(candidate.name, _get_title(candidate), candidate.algo, role=candidate.role, cost=candidate.cost)
-        if reason:
-            left_out.append((method, reason))
-        else:
-            methods.append(_complete(method, candidate, facts))
+        if not reason:
+            try:
+                methods.append(_complete(method, candidate, facts))
+                continue
+            except FlagError as error:
+                if method.name == FEDAVG:
+                    raise
+                reason = str(error)
+        left_out.append((method, reason))
     return Chosen(tuple(methods), tuple(left_out))
 
 
@@ -209,8 +247,36 @@ def _list_asked(names: Sequence[str]) -> list[_Candidate]:
             asked[name] = BY_NAME[name]
         else:
             row = find_algorithm(name)
-            asked[name] = _Candidate(row.name, name, ROLES.get(row.name, SHARED))
+            role = _find_role(row) if is_own(name) else ROLES.get(row.name, SHARED)
+            asked[name] = _Candidate(row.name, name, role)
     return list(asked.values())
+
+
+def _list_classes(row: Algorithm) -> list[type[FederatedProcess]]:
+    """The classes of processes in the module of an own algorithm's builder, or else those that it imports.
+
+    Raises:
+      FlagError: the builder cannot be imported.
+    """
+    module = sys.modules[inspect.unwrap(row.load_builder()).__module__]
+    found = [each for each in vars(module).values() if isinstance(each, type) and issubclass(each, FederatedProcess)]
+    own = [each for each in found if each.__module__ == module.__name__]
+    return own or [each for each in found if each is not FederatedProcess]
+
+
+def _find_role(row: Algorithm) -> str:
+    classes = _list_classes(row)
+    if any(each.is_personal is True or each.shares_models is False for each in classes):
+        return PERSONAL
+    # By name, which needs no TensorFlow.
+    bases = {base.__name__ for each in classes for base in each.__mro__}
+    return GROUPS if bases & {"ClusteredProcess", "GroupedProcess"} else SHARED
+
+
+def _takes_new_clients(algo: str) -> bool:
+    if not is_own(algo):
+        return algo not in NOT_FOR_NEW
+    return all(each.takes_new_clients is True for each in _list_classes(find_algorithm(algo)))
 
 
 def _get_title(candidate: _Candidate) -> str:
@@ -218,18 +284,38 @@ def _get_title(candidate: _Candidate) -> str:
 
 
 def _complete(method: Method, candidate: _Candidate, facts: Facts) -> Method:
-    """The method with the flags of its runs, and with what its trials vary."""
+    """The method with the flags of its runs, and with what its trials vary.
+
+    Raises:
+      FlagError: a run would refuse its flags.
+    """
     row = find_algorithm(candidate.algo)
     fixed = candidate.fix(facts)
     if facts.config.device_profiles and "speed" in row.names:
         fixed = (*fixed, "--speed=profiles")
     if facts.num_clients > MOST_ASKED and "cohort_size" in row.names:
         fixed = (*fixed, f"--cohort_size={ASKED}")
-    if facts.num_new and candidate.algo in NOT_FOR_NEW:
+    if facts.num_new and not _takes_new_clients(candidate.algo):
         fixed = (*fixed, "--test_new_clients=false")
-    searched = {**row.searched, **candidate.further}
-    space = parse_search(";".join(f"{name}={values}" for name, values in searched.items())) if searched else {}
-    return method._replace(fixed=fixed, space=space)
+    further = candidate.further
+    if not further and candidate.name != FEDAVG and candidate.role in (SHARED, GROUPS):
+        further = {FINAL_STEPS: MAYBE_STEPS}
+    given = {*further, *(flag.removeprefix("--").partition("=")[0] for flag in fixed)}
+    common = [f"--algo={candidate.algo}", *_list_flags(facts.config), *fixed]
+    space = build_own_space(row, lambda more: parse_config([*common, *more]), given)
+    space |= parse_search(";".join(f"{name}={values}" for name, values in further.items())) if further else {}
+    start = {name: value for name, value in candidate.start.items() if name in space}
+    return method._replace(fixed=fixed, space=space, start=start)
+
+
+def _list_flags(config: RunConfig) -> list[str]:
+    """The flags of all runs on these data, which every algorithm has; each has other defaults for some."""
+    plain = {"algo": config.algo, "dataset": config.dataset, "data": config.data, "npz": config.npz}
+    defaults, idle = flag_values(build_run_config(plain)), find_idle(config)
+    names = [field.name for field in shared_fields() if field.name != "algo" and field.name not in idle]
+    said = {"partition", "batch_size", *(() if config.data else ("dataset",))}
+    values = flag_values(config)
+    return [f"--{name}={values[name]}" for name in names if name in said or values[name] != defaults[name]]
 
 
 def name_as_chosen(method: Method, chosen: Settings | None) -> Method:

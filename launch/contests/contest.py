@@ -29,7 +29,7 @@ from launch.sweeps.held_journal import hold_journal
 from launch.sweeps.jobs import open_engine
 from launch.sweeps.pool import Engine
 from launch.sweeps.tasks import Task
-from launch.sweeps.tuning.search_space import format_search
+from launch.sweeps.tuning.search_space import format_search, format_settings
 
 __all__ = ["BYTES", "VIRTUAL_S", "ChooseMore", "Entered", "Outcome", "TrialResult", "run_contest"]
 
@@ -94,7 +94,7 @@ def run_contest(
         builder, spending = Builder(problem, methods, folder), Spending(journal, methods, equal)
         results = Results(problem, methods, always, journal)
         # The flags of all runs are looked at here.
-        (calibrated,) = builder.draw_points(next(each for each in methods if each.name == REFERENCE), 1)
+        (calibrated,) = builder.choose_points(next(each for each in methods if each.name == REFERENCE), 1)
         engine = open_engine(_list_like_all(builder, methods), jobs)
         stack.callback(engine.close)
         kept = KeptEngine(engine, clock, min(_PATIENCE * seconds, _MOST_PATIENCE_S))
@@ -132,7 +132,14 @@ def _describe_request(
 ) -> dict[str, Any]:
     """What makes it this contest and no other, as JSON has it."""
     described = {
-        method.name: [method.algo, method.role, *method.fixed, format_search(method.space)] for method in methods
+        method.name: [
+            method.algo,
+            method.role,
+            *method.fixed,
+            format_search(method.space),
+            *format_settings(method.start),
+        ]
+        for method in methods
     }
     return {
         "problem": [problem.name, *problem.arguments, problem.objective],

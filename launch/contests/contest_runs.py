@@ -2,7 +2,7 @@
 
 import math
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from launch.contests.journal import FRESH, Ended, Key
 from launch.contests.methods import Method
@@ -13,14 +13,14 @@ from launch.runs.errors import RunFolderError
 from launch.runs.run_records import read_rounds
 from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
-from launch.settings.run_config import find_algorithm, flag_values
+from launch.settings.run_config import RunConfig
 from launch.settings.run_flags import NO_PLOTS
 from launch.settings.runtimes import OFF
-from launch.settings.setting_names import read_name
 from launch.sweeps.present_data import PresentData
 from launch.sweeps.recipes import ALGO, Recipe
 from launch.sweeps.tasks import Task
-from launch.sweeps.tuning.search_space import Settings, find_start, format_settings
+from launch.sweeps.tuning.own_space import find_nearest_point
+from launch.sweeps.tuning.search_space import Settings, format_settings
 from launch.sweeps.tuning.trials import UNSEEN
 
 TRIALS, SEEDS = "trials", "seeds"
@@ -51,20 +51,25 @@ class Builder:
             return self._folder / SEEDS / key.method / f"seed_{key.seed}"
         return self._folder / TRIALS / key.method / f"trial_{key.trial}" / f"seed_{key.seed}"
 
-    def draw_points(self, method: Method, number: int) -> list[Settings]:
+    def choose_points(self, method: Method, number: int) -> list[Settings]:
         """The settings of a method's trials; the first has those of its algorithm, where the space contains them.
+
+        Each setting by itself, so that one that lies outside does not take the others' along; see `Method.start`.
 
         Raises:
           FlagError: the flags of all its runs are refused.
         """
-        config = parse_config([f"{ALGO}{method.algo}", *self._problem.arguments, *method.fixed])
-        privacy, algorithm = getattr(config.algorithm, "privacy", None), find_algorithm(config.algo)
+        common = [f"{ALGO}{method.algo}", *self._problem.arguments, *method.fixed, *format_settings(method.start)]
+
+        def resolve(further: Sequence[str]) -> RunConfig:
+            return parse_config([*common, *further])
+
+        first = find_nearest_point(method.space, resolve)
+        privacy = getattr(resolve(format_settings(first)).algorithm, "privacy", None)
         if getattr(privacy, "is_active", False):
             expected = "0, since trials go on for longer, and the noise of a private run is planned for its rounds"
             raise FlagError(f"--dp_epsilon={privacy.epsilon:g}: expected {expected}")
-        flags = flag_values(config)
-        own = find_start(method.space, {name: flags[read_name(name, algorithm)] for name in method.space})
-        return [dict(point) for point in draw_points(method.space, number, first=own)]
+        return [dict(point) for point in draw_points(method.space, number, first=first)]
 
     def build(self, key: Key, settings: Settings, limits: Limits) -> Task:
         """A run.

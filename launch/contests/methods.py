@@ -3,7 +3,7 @@
 import types
 from typing import NamedTuple
 
-from launch.sweeps.tuning.search_space import SearchSpace
+from launch.sweeps.tuning.search_space import SearchSpace, Settings
 
 # What a client has at the end: a model of its own that nobody else helped to train; one trained on all examples in one
 # place; the same one as all others; that of a group; its own, made from what others trained, too.
@@ -24,8 +24,10 @@ class Method(NamedTuple):
       algo: as `--algo` takes it; a user's own as "module:ALGORITHM".
       fixed: flags of all its runs, such as "--final_steps=50".
       space: what its trials vary; {}: nothing, so that it has one trial.
+      start: settings of its first trial, where these are not its algorithm's own.
       role: one of `ROLES`.
-      cost: real seconds of its run for one of FedAvg's, a guess until it is measured.
+      cost: real seconds of its run, which has more rounds than FedAvg's if its clients learn alone, for one of
+        FedAvg's; a guess until it is measured.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Method(NamedTuple):
     algo: str
     fixed: tuple[str, ...] = ()
     space: SearchSpace = types.MappingProxyType({})
+    start: Settings = types.MappingProxyType({})
     role: str = SHARED
     cost: float = 1.0
 

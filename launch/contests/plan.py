@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from launch.console.progress import format_duration
 from launch.console.shown_text import format_count
-from launch.contests.methods import REFERENCE, Method
+from launch.contests.methods import ALONE, REFERENCE, Method
 from launch.sweeps.tuning.search_space import SearchSpace, compute_grid_size, has_ranges
 
 FIRST_TRIAL_SEED, FIRST_SEED = 100, 0
@@ -13,6 +13,9 @@ FIRST_TRIAL_SEED, FIRST_SEED = 100, 0
 CALIBRATION_ROUNDS = 3
 # Of another method for one of FedAvg, where its rounds take less virtual time.
 MOST_ROUNDS_FOR_ONE = 10
+# Of a method whose clients learn alone, for one of FedAvg: nothing is sent, so that a round costs its clients less, and
+# what has learned too little would make all others look better.
+ROUNDS_ALONE = 3
 # Of the time that is left. Estimates are wrong, slots wait for each other, and further seeds take what remains.
 PLANNED_SHARE = 0.8
 
@@ -22,7 +25,7 @@ class Plan(NamedTuple):
 
     Attributes:
       rounds: of FedAvg. Other federated methods may spend what it takes in these, in at most `MOST_ROUNDS_FOR_ONE`
-        times as many rounds; methods that share nothing have as many rounds as it.
+        times as many rounds; clients that learn alone have `ROUNDS_ALONE` times as many as it, pooled data as many.
       trials: points of each method's space; point 0 has the algorithm's defaults, where the space contains them.
       first_share: of a run's length that the first rung has: all trials, one seed.
       kept: of each method's trials, how many go on to the second rung: whole length, all trial seeds.
@@ -220,9 +223,13 @@ def describe_plan(planned: Planned, methods: Sequence[Method], always: Collectio
     num_others = len(planned.names) - len(always_there)
     num_best = min(plan.finalists, num_others)
     best = f"{'the best' if num_best == 1 else f'the best {num_best}'} and " if num_best else ""
+    reference = titles[REFERENCE]
+    alone = [method.title for method in methods if method.name in planned.names and method.role == ALONE]
+    of_alone = f"; {', '.join(alone)} {ROUNDS_ALONE * whole} rounds" if alone else ""
     lines = [
         f"methods  {', '.join(titles[name] for name in planned.names)}",
-        f"lengths  FedAvg {whole} rounds; what else federates, the device time that FedAvg takes in these{at_a_time}",
+        f"lengths  {reference} {whole} rounds; what else federates, the device time that it takes in these"
+        f"{of_alone}{at_a_time}",
         f"trials   {format_count(plan.trials, 'setting')} of each method at most, runs {of_length}: about {rung_0}",
     ]
     if plan.is_halved or len(plan.trial_seeds) > 1:

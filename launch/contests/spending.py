@@ -8,8 +8,8 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from launch.contests.journal import CALIBRATION, FRESH, NO_TRIAL, RUNG_0, RUNG_1, Ended, Journal, Key
-from launch.contests.methods import REFERENCE, Method
-from launch.contests.plan import CALIBRATION_ROUNDS, MOST_ROUNDS_FOR_ONE
+from launch.contests.methods import ALONE, REFERENCE, Method
+from launch.contests.plan import CALIBRATION_ROUNDS, MOST_ROUNDS_FOR_ONE, ROUNDS_ALONE
 from launch.contests.problem import Limits
 
 # What all federated methods may spend as much of as FedAvg.
@@ -48,6 +48,8 @@ class Spending:
     def limit(self, key: Key) -> Limits:
         """What a run may spend. Of a federated method, FedAvg has to be measured on its seed: see `is_known`."""
         rounds = self.get_rounds(key)
+        if self._methods[key.method].role == ALONE:
+            return Limits(ROUNDS_ALONE * rounds)
         if not self._depends_on_reference(key):
             return Limits(rounds)
         spent = self._find_spent(key, rounds)

@@ -107,7 +107,7 @@ class Stages:
         points, refused = {}, {}
         for name, method in self._methods.items():
             try:
-                points[name] = self._builder.draw_points(method, 1)
+                points[name] = self._builder.choose_points(method, 1)
             except FlagError as error:
                 refused[name] = str(error)
         usable = [method for name, method in self._methods.items() if name not in refused]
@@ -115,7 +115,7 @@ class Stages:
         planned = make_plan(usable, self._always, self._total_s - now_s, self._measure_pace(), rounds)
         self._check_time(planned, now_s)
         planned = planned._replace(left_out={**refused, **planned.left_out})
-        points = {name: self._builder.draw_points(self._methods[name], planned.plan.trials) for name in planned.names}
+        points = {name: self._builder.choose_points(self._methods[name], planned.plan.trials) for name in planned.names}
         # Each stage has its share of the time, also where that is too short for all or longer than it takes.
         shares = list(itertools.accumulate(planned.stages_s))
         until_s = tuple(now_s + (self._total_s - now_s) * share / shares[-1] for share in shares[:2])

@@ -5,13 +5,24 @@ import importlib
 
 import pytest
 
-from launch.advice.candidates import CANDIDATES, NOT_FOR_NEW, choose_methods, describe_left_out, name_as_chosen
+from launch.advice.candidates import (
+    CANDIDATES,
+    NOT_FOR_NEW,
+    check_names,
+    choose_methods,
+    describe_left_out,
+    name_as_chosen,
+)
 from launch.advice.inspection import Facts
+from launch.contests.contest_runs import Builder
 from launch.contests.methods import GROUPS, PERSONAL, SHARED
+from launch.contests.problem import Problem
 from launch.runs.task_columns import find_task_columns
 from launch.settings.algorithms import ALGORITHMS
+from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
-from launch.sweeps.tuning.search_space import Range, check_space
+from launch.settings.run_config import flag_values
+from launch.sweeps.tuning.search_space import Range, check_space, find_start
 from tff_algos.protocol import FederatedProcess
 
 DATA = ("--dataset=digits", "--partition=iid", "--batch_size=16")
@@ -33,6 +44,13 @@ ALWAYS = ["local_only", "fedavg", "pooled"]
 def change(config=(), **facts):
     """The facts with others, and those of further flags of the data."""
     return dataclasses.replace(FACTS, config=parse_config(["--algo=fedavg", *DATA, *config]), **facts)
+
+
+def list_classes(builder):
+    """The classes of processes that the module of a builder has."""
+    module = importlib.import_module(builder.partition(":")[0])
+    own = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == module.__name__]
+    return [each for each in own if issubclass(each, FederatedProcess)]
 
 
 def list_names(facts, *arguments):
@@ -101,9 +119,65 @@ def test_fine_tuning_at_the_end_is_offered_to_whatever_shares_models():
     assert {name for name in spaces if "final_steps" in spaces[name]} == {
         *("fedavg_fine_tuned", "ifca", "fedadam", "cfl", "fedsikd", "fedcd"),
     }
+    # What shares models and what has its own says each algorithm's process; AMFL-P and fine-tuning are wrapped.
+    for row in ALGORITHMS.values():
+        classes = list_classes(row.builder)
+        has_own = any(each.is_personal for each in classes) or row.name in ("amfl_p", "fine_tuning")
+        shares = all(each.shares_models for each in classes) and not has_own and row.name not in ("fedavg", "pooled")
+        [method] = [
+            each
+            for each in choose_methods(change(["--device_profiles=phones"], speeds_apart=9.0), [row.name]).methods
+            if each.name == row.name
+        ]
+        assert ("final_steps" in method.space) == shares, row.name
     assert spaces["ifca"]["final_steps"] == ("0", "50")
     assert spaces["fedavg_fine_tuned"]["final_steps"] == ("50",)
     assert isinstance(spaces["fedavg_fine_tuned"]["final_learning_rate"], Range)
+
+
+@pytest.mark.parametrize(
+    ("data", "facts"),
+    [
+        (("--dataset=digits", "--partition=iid", "--batch_size=16"), {}),
+        (("--dataset=shakespeare", "--batch_size=8"), {"takes_tokens": True}),
+        (
+            ("--dataset=digits", "--partition=iid", "--device_profiles=phones", "--new_clients=4", "--num_clients=20"),
+            {"num_new": 4, "num_clients": 16, "speeds_apart": 5.0},
+        ),
+        (
+            ("--dataset=building", "--partition=natural"),
+            {"task": find_task_columns("regression"), "num_classes": 0},
+        ),
+    ],
+)
+def test_the_first_trial_has_the_defaults_wherever_they_are_searched(data, facts, tmp_path):
+    """Each setting by itself, though others of the method have a default that lies outside."""
+    facts = dataclasses.replace(FACTS, config=parse_config(["--algo=fedavg", *data]), **facts)
+    methods, num_outside = choose_methods(facts).methods, 0
+    builder = Builder(Problem("data", data, facts.task), methods, tmp_path)
+    for method in methods:
+        first, *others = builder.choose_points(method, 4)
+        flags = flag_values(parse_config([f"--algo={method.algo}", *data, *method.fixed]))
+        assert first.keys() == method.space.keys() and first not in others
+        for name, values in method.space.items():
+            own = find_start({name: values}, {name: flags[name]})
+            if name in method.start:
+                assert (method.name, name, first[name]) == ("local_only", "learning_rate", "0.003")
+            elif own is not None:
+                assert first[name] == own[name], (method.name, name)
+            num_outside += own is None
+    assert len(methods) >= 10 and num_outside
+
+
+def test_clients_alone_begin_with_the_rate_and_the_passes_of_fedavg(tmp_path):
+    """In few rounds their own 0.0003 learns next to nothing, and whatever federates would look good."""
+    problem = Problem("data", DATA, FACTS.task)
+    methods = {method.name: method for method in choose_methods(FACTS).methods}
+    builder = Builder(problem, methods.values(), tmp_path)
+    [first] = builder.choose_points(methods["local_only"], 1)
+    assert first == {"learning_rate": "0.003", "epochs": "5"}
+    assert builder.choose_points(methods["fedavg"], 1)[0]["learning_rate"] == "0.003"
+    assert parse_config(["--algo=fedavg"]).algorithm.training.epochs == 5
 
 
 def test_a_method_is_called_as_its_trials_have_chosen_it():
@@ -127,13 +201,11 @@ def test_clients_that_are_too_many_are_asked_in_turns():
 
 
 def test_methods_without_a_model_for_new_clients_measure_nothing_of_them():
-    fixed = {method.name: method.fixed for method in choose_methods(change(num_new=4)).methods}
+    fixed = {method.name: method.fixed for method in choose_methods(change(["--new_clients=4"], num_new=4)).methods}
     assert fixed["local_only"] == fixed["ditto"] == ("--test_new_clients=false",) and not fixed["fedavg"]
     assert not any("--test_new_clients=false" in method.fixed for method in choose_methods(FACTS).methods)
     for row in ALGORITHMS.values():
-        module = importlib.import_module(row.builder.partition(":")[0])
-        own = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == module.__name__]
-        takes = [each.takes_new_clients for each in own if issubclass(each, FederatedProcess)] or [True]
+        takes = [each.takes_new_clients for each in list_classes(row.builder)] or [True]
         assert (row.name not in NOT_FOR_NEW) == takes[0], row.name
 
 
@@ -158,10 +230,46 @@ def test_methods_that_are_asked_for_stand_beside_those_that_always_are(tmp_path,
     assert list_names(FACTS, ("ditto", "scaffold", "fl_hc")) == [*ALWAYS, "ditto", "scaffold", "fl_hc"]
     (tmp_path / "my_advised_algorithm.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
+    space = {"epochs": ("1", "2"), "final_steps": ("0", "50")}
     *others, own = choose_methods(FACTS, ("my_advised_algorithm:ROW",), False).methods
     assert [method.name for method in others] == ["local_only", "fedavg"]
-    assert (own.name, own.algo, own.space) == ("mine", "my_advised_algorithm:ROW", {"epochs": ("1", "2")})
+    assert (own.name, own.algo, own.space) == ("mine", "my_advised_algorithm:ROW", space)
     roles = {method.name: method.role for method in choose_methods(FACTS, ("apfl", "scaffold", "fl_hc")).methods}
     assert (roles["apfl"], roles["scaffold"], roles["fl_hc"]) == (PERSONAL, SHARED, GROUPS)
     [reason] = [reason for method, reason in choose_methods(FACTS, (), False).left_out if method.name == "pooled"]
     assert reason == "as --no_pooled asks"
+
+
+OTHERS = """
+import dataclasses
+from launch.settings.algorithms import ALGORITHMS
+from tff_algos.protocol import FederatedProcess
+
+class Personal(FederatedProcess):
+    is_personal, takes_new_clients = True, False
+
+def build(*arguments):
+    raise AssertionError
+
+PERSONAL = dataclasses.replace(ALGORITHMS["fedavg"], name="own_personal", builder=f"{__name__}:build")
+TUNED = dataclasses.replace(PERSONAL, name="fedavg_fine_tuned")
+SAME = dataclasses.replace(PERSONAL, title="Same")
+GONE = dataclasses.replace(PERSONAL, builder=f"{__name__}:no_such_function")
+"""
+
+
+def test_an_own_algorithm_is_treated_as_its_process_says(tmp_path, monkeypatch):
+    (tmp_path / "my_other_algorithms.py").write_text(OTHERS)
+    monkeypatch.syspath_prepend(tmp_path)
+    facts = change(["--new_clients=4"], num_new=4)
+    *_, own = choose_methods(facts, ["my_other_algorithms:PERSONAL"]).methods
+    assert (own.name, own.role, own.fixed) == ("own_personal", PERSONAL, ("--test_new_clients=false",))
+    assert "final_steps" not in own.space
+    for names, said in {
+        ("my_other_algorithms:TUNED",): "fedavg_fine_tuned is also the name of another method",
+        ("my_other_algorithms:PERSONAL", "my_other_algorithms:SAME"): "own_personal is also the name",
+        ("my_other_algorithms:GONE",): "no_such_function",
+    }.items():
+        with pytest.raises(FlagError, match=said) as error:
+            check_names(names)
+        assert "\n" not in str(error.value)

@@ -18,7 +18,11 @@ METHODS = (
     make_method("ifca", "ifca", role=GROUPS),
     make_method("ditto", "ditto", role=PERSONAL),
 )
-LEVELS = {"local_only": Nature(level=0.4), "ifca": Nature(level=0.8, real=2), "ditto": Nature(level=0.6, virtual=2)}
+LEVELS = {
+    "local_only": Nature(real=1 / 3, level=0.4),
+    "ifca": Nature(level=0.8, real=2),
+    "ditto": Nature(level=0.6, virtual=2),
+}
 ALWAYS = ("fedavg", "local_only")
 
 
@@ -382,13 +386,18 @@ def test_only_the_plan(run):
     assert run(world).plan == outcome.plan
 
 
-def test_pooled_data_and_models_alone_have_fedavgs_rounds(run):
+def test_pooled_data_have_fedavgs_rounds_and_models_alone_three_times_as_many(run, tmp_path):
     pooled = make_method("pooled", "fedavg", role=POOLED)
     outcome = run(
         World({**LEVELS, "pooled": Nature(virtual=100)}), methods=(*METHODS, pooled), always=(*ALWAYS, "pooled")
     )
-    assert outcome.limits["pooled"] == outcome.limits["local_only"] == (outcome.plan.rounds, 0.0, 0.0)
-    assert len(World({}).read_rows(outcome.get("pooled").runs[0])) == outcome.plan.rounds
+    plan, kept = outcome.plan, [bool(trial.scores[1]) for trial in outcome.get("local_only").trials]
+    assert (plan.rounds, plan.count_rounds(plan.first_share), kept) == (20, 7, [True, False, False])
+    assert outcome.limits["pooled"] == (20, 0.0, 0.0) and outcome.limits["local_only"] == (60, 0.0, 0.0)
+    for name, rounds in (("pooled", (20, 20, 7)), ("local_only", (60, 60, 21))):
+        trials = tmp_path / "c/trials" / name
+        folders = outcome.get(name).runs[0], trials / "trial_0/seed_100", trials / "trial_1/seed_100"
+        assert tuple(len(World({}).read_rows(each)) for each in folders) == rounds
 
 
 @pytest.mark.parametrize(

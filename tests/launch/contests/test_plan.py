@@ -2,7 +2,7 @@
 
 import pytest
 
-from launch.contests.methods import Method
+from launch.contests.methods import ALONE, Method
 from launch.contests.plan import Pace, Plan, describe_plan, estimate_makespan, estimate_stages, make_plan
 
 SPACE = {"learning_rate": ("0.1", "0.2", "0.3")}
@@ -76,10 +76,11 @@ def test_rounds_that_are_asked_for_stay():
 
 
 def test_a_plan_in_lines():
-    planned = make_plan([*METHODS[:3], METHODS[3]._replace(cost=200.0)], ALWAYS, 200, PACE)
-    assert describe_plan(planned, METHODS, ALWAYS) == [
+    alone = METHODS[0]._replace(role=ALONE)
+    planned = make_plan([alone, *METHODS[1:3], METHODS[3]._replace(cost=200.0)], ALWAYS, 200, PACE)
+    assert describe_plan(planned, [alone, *METHODS[1:]], ALWAYS) == [
         "methods  LOCAL_ONLY, FEDAVG, IFCA",
-        "lengths  FedAvg 40 rounds; what else federates, the device time that FedAvg takes in these",
+        "lengths  FEDAVG 40 rounds; what else federates, the device time that it takes in these; LOCAL_ONLY 120 rounds",
         "trials   4 settings of each method at most, runs of 13 rounds: about 30 s",
         "         the best 2 of these of each method, 40 rounds, 2 seeds: about 1 min 4 s",
         "results  the best and LOCAL_ONLY, FEDAVG, each on 3 fresh seeds, up to 7 where time is left: about 54 s",
