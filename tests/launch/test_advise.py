@@ -65,7 +65,9 @@ def test_what_the_contest_is_asked_for(advise_here, monkeypatch):
     arguments = (*DIGITS, "--minutes=3", "--rounds=7", "--jobs=1", "--methods=ditto", "--data_dir=my data")
     code, _, error = advise_here(*arguments)
     assert code == 143 and error == f"stopped; go on with: python -m launch.advise {shlex.join(arguments)}\n"
-    assert asked["seconds"] == 180 and asked["rounds"] == 7 and asked["jobs"] == 1 and 0 < asked["spent_s"] < 60
+    # Of 180 seconds 3 % are for the advice after the contest.
+    assert asked["seconds"] == pytest.approx(174.6) and 0 < asked["spent_s"] < 60
+    assert asked["rounds"] == 7 and asked["jobs"] == 1
     assert asked["always"] == ["local_only", "fedavg", "pooled"] and asked["folder"] == pathlib.Path(
         "runs/advice/digits"
     )
