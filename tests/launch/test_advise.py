@@ -129,7 +129,7 @@ def test_a_small_contest_from_end_to_end(advise_here, contest_here, tmp_path):
     assert lines[start + 5].startswith("page     runs/advice/digits/advice.html; the same for programs: ")
     assert "one place: as --no_pooled asks" in page
     facts = json.loads((folder / "advice.json").read_text())
-    assert facts["plan"]["rounds"] == 3 and facts["methods"]["fedavg"]["mean"] > facts["methods"]["local_only"]["mean"]
+    assert facts["plan"]["rounds"] == 3 and min(facts["methods"][name]["mean"] for name in names) > 0.5
     # What is advised by then is what the same command says again, from the runs that are there.
     number = len(contest_here)
     code, again, error = advise_here(*arguments)
