@@ -141,6 +141,10 @@ class FederatedProcess(abc.ABC):
         """Whether the run must end after this state, since a budget allows no further round; by default never."""
         return False
 
+    def compute_final_s(self, state: State) -> float:
+        """Virtual seconds of what clients do after the last round, if that was this one; by default nothing."""
+        return 0.0
+
     def get_notes(self, state: State) -> Sequence[str]:
         """Lines that a run says before its first round; by default none."""
         return ()

@@ -5,6 +5,7 @@ What a method's trials vary stands in its algorithm's row (`Algorithm.searched`)
 
 import dataclasses
 import inspect
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -34,7 +35,7 @@ from tff_algos.settings.searched import FINE_TUNING_RATES
 LOCAL, FEDAVG, TUNED, POOL = "local_only", REFERENCE, "fedavg_fine_tuned", "pooled"
 ALWAYS = (LOCAL, FEDAVG, POOL)  # the advice compares with these
 FINAL_STEPS, FINAL_RATE = "final_steps", "final_learning_rate"
-STEPS, MAYBE_STEPS = "50", "0|50"
+MOST_STEPS, ROUNDS_OF_STEPS = 50, 2  # at the end, and that may take no longer than so many rounds of FedAvg
 LEAST_FOR_GROUPS = 6  # clients; of fewer a group is hardly more than a client
 MOST_ASKED, ASKED = 100, 50  # of more clients, so many are asked in a round
 LEAST_FOR_AMFL, BATCH_OF_AMFL = 16, 32  # train examples of a client; of a support and of a query batch, at most
@@ -90,6 +91,12 @@ def _obstruct_asynchronous(facts: Facts) -> str:
     return f"the fastest device is only {facts.speeds_apart:.2g} times as fast as the slowest"
 
 
+def count_final_steps(facts: Facts) -> int:
+    """Steps at the end, whose seconds count: for clients with few examples as many as before would take all rounds."""
+    steps_a_pass = math.ceil(facts.train_examples[1] / facts.config.batch_size)
+    return min(MOST_STEPS, ROUNDS_OF_STEPS * LocalTrainingConfig.epochs * max(steps_a_pass, 1))
+
+
 def _fix_nothing(facts: Facts) -> tuple[str, ...]:
     return ()
 
@@ -103,7 +110,7 @@ def _fix_amfl(facts: Facts) -> tuple[str, ...]:
     is_fixed = facts.have_own_clients and not facts.config.most_clients
     fewest = facts.train_examples[0] // (2 if is_fixed else 3)
     size = min(BATCH_OF_AMFL, max(fewest, 1))
-    return (f"--support_size={size}", f"--query_size={size}")
+    return (f"--support_size={size}", f"--query_size={size}", f"--fine_tuning_steps={count_final_steps(facts)}")
 
 
 def _fix_asynchronous(facts: Facts) -> tuple[str, ...]:
@@ -117,8 +124,7 @@ class _Candidate:
     Attributes:
       name: see `Method`, as are `algo`, `role` and `cost`.
       title: "" is that of the algorithm.
-      further: what trials vary beside the settings of the algorithm's row; fine-tuning at the end is offered to
-        whatever else shares models.
+      further: what trials vary beside the settings of the algorithm's row and fine-tuning at the end.
       start: see `Method`.
       find_obstacle: (facts) -> why it cannot be tried on such data; "" if it can.
       fix: (facts) -> flags of all its runs.
@@ -149,7 +155,7 @@ CANDIDATES = (
         PERSONAL,
         "FedAvg + fine-tuning",
         1.1,
-        {FINAL_STEPS: STEPS, FINAL_RATE: FINE_TUNING_RATES},
+        {FINAL_RATE: FINE_TUNING_RATES},
     ),
     _Candidate("ifca", "ifca", GROUPS, cost=1.5, find_obstacle=_find_no_groups),
     _Candidate("fedadam", "fedadam"),
@@ -297,9 +303,11 @@ def _complete(method: Method, candidate: _Candidate, facts: Facts) -> Method:
         fixed = (*fixed, f"--cohort_size={ASKED}")
     if facts.num_new and not _takes_new_clients(candidate.algo):
         fixed = (*fixed, "--test_new_clients=false")
-    further = candidate.further
-    if not further and candidate.name != FEDAVG and candidate.role in (SHARED, GROUPS):
-        further = {FINAL_STEPS: MAYBE_STEPS}
+    further, steps = dict(candidate.further), str(count_final_steps(facts))
+    if candidate.name == TUNED:
+        further = {FINAL_STEPS: steps, **further}
+    elif candidate.name != FEDAVG and candidate.role in (SHARED, GROUPS):
+        further[FINAL_STEPS] = f"0|{steps}"
     given = {*further, *(flag.removeprefix("--").partition("=")[0] for flag in fixed)}
     common = [f"--algo={candidate.algo}", *_list_flags(facts.config), *fixed]
     space = build_own_space(row, lambda more: parse_config([*common, *more]), given)

@@ -35,7 +35,7 @@ class Limits(NamedTuple):
     Attributes:
       rounds: at most.
       most_bytes: both ways, of all clients together.
-      most_virtual_s: virtual seconds, from the first round on.
+      most_virtual_s: virtual seconds, from the first round on, with those of fine-tuning at the end.
     """
 
     rounds: int
@@ -45,4 +45,5 @@ class Limits(NamedTuple):
     @property
     def arguments(self) -> tuple[str, ...]:
         """As flags of a run."""
-        return tuple(f"--{name}={value!r}" for name, value in self._asdict().items())
+        counted = ("--limit_fine_tuning",) if self.most_virtual_s else ()
+        return (*(f"--{name}={value!r}" for name, value in self._asdict().items()), *counted)

@@ -78,11 +78,12 @@ class Spending:
         ended = self._journal.runs.get(_get_reference(key))
         if ended is not None and ended.num_rounds:
             return _scale(ended, rounds, key.stage)
-        # FedAvg failed on this very seed: what it takes on others.
+        # FedAvg failed on this very seed: what it took on those on which its speed was measured, the first at least,
+        # which is known before anything that asks; what has ended by now on fresh seeds depends on the order of runs.
         known = [
-            _scale(each, rounds, other.stage)
+            _scale(each, rounds, CALIBRATION)
             for other, each in self._journal.runs.items()
-            if other.method == REFERENCE and other.stage in (CALIBRATION, FRESH) and each.num_rounds
+            if other.stage == CALIBRATION and each.num_rounds
         ]
         return _Spent(*(statistics.fmean(values) for values in zip(*known, strict=True)))
 

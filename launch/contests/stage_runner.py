@@ -28,7 +28,7 @@ from launch.contests.plan import FIRST_TRIAL_SEED
 from launch.contests.problem import Problem
 from launch.contests.results import NO_TIME, Results
 from launch.contests.spending import Spending
-from launch.runs.errors import RunFolderError
+from launch.runs.errors import FIRST_ROUND_TAKES, RunFolderError
 from launch.runs.task_columns import format_value
 from launch.settings.errors import FlagError
 from launch.sweeps.pool import LATER, Later, run_tasks
@@ -41,9 +41,8 @@ GRACE = 0.05
 MOST_OF_ESTIMATE, MOST_OF_STAGE = 3, 0.25
 # Between two notes that time has passed: so much is lost at most if the command is killed.
 _LONGEST_BEAT_S, _BEATS = 15.0, 40
-# What `launch.train` says where limits are too tight for an algorithm that begins with much work.
-_TOO_TIGHT = "which the first round takes"
 TIME_IS_OVER, STAGE_IS_OVER, TOO_SLOW = "the time is over", "the time of the trials is over", "it took far too long"
+UNFINISHED = "it ended without an error, but before its end"
 FIRST_TOO_SLOW, OTHER_SEED_FAILED = "a trial of it took far too long", "its run with another seed failed"
 
 
@@ -93,6 +92,8 @@ class StageRunner:
         self._spending, self._results, self._engine, self._total_s = spending, results, engine, total_s
         self._calibrated = calibrated
         self._going: dict[pathlib.Path, _Going] = {}
+        # What failed and is no fact of the contest.
+        self._unnoted: set[Key] = set()
         self._stage_s = self._until_s = 0.0
         self.failure = ""
 
@@ -143,6 +144,7 @@ class StageRunner:
                 raise
             self._journal.add_run(key, Ended(failure=str(error)))
             return None
+        self._unnoted.discard(key)
         rounds, is_whole = self._count_left(key)
         estimate_s = self._spending.estimate_s(key, rounds)
         self._going[task.run_dir] = _Going(key, estimate_s, rounds if is_whole and not is_over else None)
@@ -206,7 +208,11 @@ class StageRunner:
     def _collect(self, task: Task) -> None:
         """Notes what a run gave that has ended, if nothing is known of it yet."""
         key, _, rounds = self._going[task.run_dir]
-        if self._journal.is_over(key) or not is_finished(task):
+        if self._journal.is_over(key) or key in self._unnoted:
+            return
+        if not is_finished(task):
+            # Others may wait for what it takes, so that something must be known of it.
+            self._journal.add_run(key, Ended(failure=UNFINISHED))
             return
         ended = self._builder.read(task, key)
         if rounds is not None:
@@ -228,7 +234,9 @@ class StageRunner:
         if key.stage == CALIBRATION and key.seed == FIRST_TRIAL_SEED:
             # Not in the journal: it may be what only this command met.
             self.failure = f"{task.name}: {reason}"
-        elif key.stage == RUNG_0 and _TOO_TIGHT in reason and self._is_short(key, task):
+            self._unnoted.add(key)
+        elif key.stage == RUNG_0 and FIRST_ROUND_TAKES in reason and self._is_short(key, task):
+            self._unnoted.add(key)
             # Of two that went on at a time the other has noted it.
             if key.method not in self._journal.whole:
                 self._journal.add(WHOLE, method=key.method)

@@ -13,7 +13,9 @@ ASKED_ONCE = {"resume": False, "overwrite": False, "trust_module": "", "building
 INTERVALS = frozenset({"rounds_per_checkpoint", "rounds_per_shared_evaluation"})
 
 # What ends a run.
-LIMITS = frozenset({"rounds", "target_accuracy", "target_metric", "patience", "most_bytes", "most_virtual_s"})
+LIMITS = frozenset(
+    {"rounds", "target_accuracy", "target_metric", "patience", "most_bytes", "most_virtual_s", "limit_fine_tuning"}
+)
 
 # What a resumed run may change: how long it goes on and where things lie, never what a round computes.
 CHANGEABLE_ON_RESUME = PLACES | REQUESTS | INTERVALS | LIMITS

@@ -73,6 +73,11 @@ class RoundFlags:
     most_virtual_s: float = setting(
         0.0, "Stop before the round with which the virtual time would pass so many seconds; 0 means never.", minimum=0
     )
+    limit_fine_tuning: bool = setting(
+        False,
+        "Count the seconds of fine-tuning at the end into most_virtual_s, too.",
+        needs=Needs("most_virtual_s", bool, "seconds, such as --{flag}=600"),
+    )
     final_steps: int = setting(
         0,
         "Steps that each client takes on its own data at the end, from its shared model; 0: none.",

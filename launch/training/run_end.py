@@ -1,12 +1,13 @@
 """What ends a run before its last round: what it may cost, and validation examples that get no better.
 
 `--most_bytes` and `--most_virtual_s` end it before the round that would pass one of them; `--patience` after rounds
-without a better one. All stands in `metrics.csv`, so a run that was killed decides the same when it is resumed. Imports
-no TensorFlow.
+without a better one. All stands in `metrics.csv` or follows from the state, so a run that was killed decides the same
+when it is resumed. Imports no TensorFlow.
 """
 
 import time
 
+from launch.runs.errors import FIRST_ROUND_TAKES
 from launch.runs.round_table import RoundTable
 from launch.runs.tables import format_cell
 from launch.runs.task_columns import TaskColumns
@@ -32,6 +33,7 @@ class CostLimits:
 
     def __init__(self, config: RunConfig, process: FederatedProcess, metrics: RoundTable):
         self._process, self._limits = process, list_limits(config)
+        self._counts_final = config.limit_fine_tuning
         # Without a limit the table is not read for nothing.
         is_asked = metrics.num_rounds and any(self._limits.values())
         # By the rounds that `next` has given, and by those of a run that goes on.
@@ -65,7 +67,7 @@ class CostLimits:
     def check_first(self, state: State) -> None:
         """Raises FlagError if not even the first round, after this state, is within the limits."""
         for flag, value, limit in self._find_passed(state):
-            raise FlagError(f"--{flag}={limit:g}: expected 0 or at least {value:g}, which the first round takes")
+            raise FlagError(f"--{flag}={limit:g}: expected 0 or at least {value:g}, {FIRST_ROUND_TAKES}")
 
     def spell(self) -> str:
         """The limits as they were given."""
@@ -76,6 +78,7 @@ class CostLimits:
             return []
         ahead, _ = self._make_ahead(state)
         sent_bytes, virtual_s = self._sent_bytes + _count_sent(ahead), float(ahead.metrics[VIRTUAL_TIME_S])
+        virtual_s += self._process.compute_final_s(ahead.state) if self._counts_final else 0.0
         costs = zip(self._limits.items(), (sent_bytes, virtual_s), strict=True)
         return [(flag, cost, limit) for (flag, limit), cost in costs if 0 < limit < cost]
 

@@ -24,6 +24,7 @@ from tff_algos.simulation.resources import FineTuningPlan
 from tff_algos.simulation.virtual_clock import compute_client_seconds
 from tff_algos.weights import add_deltas, build_stacked_type, build_type, stack_models
 
+FINE_TUNING_S = "fine_tuning_virtual_s"  # in what a run says of its algorithm at the end
 # Clients of one call: the result holds a model for each, and every distinct size costs the worker an executor.
 _CLIENTS_PER_CALL = 64
 
@@ -141,6 +142,6 @@ def summarize_plan(plan: FineTuningPlan, batch_size: int, data: FederatedData) -
     return {
         "energy_of_fine_tuning_examples": float(num_examples.sum()),
         "mean_fine_tuning_steps": float(plan.num_steps.mean()),
-        "fine_tuning_virtual_s": float(seconds.max()),
+        FINE_TUNING_S: float(seconds.max()),
         **joules,
     }

@@ -10,7 +10,7 @@ import numpy as np
 
 from datasets.federated_data import ClientFiles, FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.client.fine_tuning import FineTune, build_fine_tuning, list_plan, summarize_plan
+from tff_algos.client.fine_tuning import FINE_TUNING_S, FineTune, build_fine_tuning, list_plan, summarize_plan
 from tff_algos.protocol import FederatedProcess, RoundOutput, State, Weights
 from tff_algos.rounds.asked_rounds import find_obstacle
 from tff_algos.rounds.forwarding import ForwardingProcess
@@ -86,8 +86,13 @@ class FineTunedProcess(ForwardingProcess):
         return columns | (list_plan(self.compute_resources(state), self.plan(state)) if is_by_resources else {})
 
     def summarize(self, state: State) -> dict[str, Any]:
-        plan = summarize_plan(self.plan(state), self.config.batch_size, self.clients)
-        return {**self.process.summarize(state), **plan}
+        return {**self.process.summarize(state), **self._summarize_plan(state)}
+
+    def compute_final_s(self, state: State) -> float:
+        return self._summarize_plan(state)[FINE_TUNING_S]
+
+    def _summarize_plan(self, state: State) -> dict[str, float]:
+        return summarize_plan(self.plan(state), self.config.batch_size, self.clients)
 
 
 def add_fine_tuning(

@@ -65,6 +65,7 @@ class ForwardingProcess(FederatedProcess):
     summarize = _pass_on("summarize")
     client_columns = _pass_on("client_columns")
     is_spent = _pass_on("is_spent")
+    compute_final_s = _pass_on("compute_final_s")
     get_notes = _pass_on("get_notes")
     get_events = _pass_on("get_events")
     find_kept = _pass_on("find_kept")

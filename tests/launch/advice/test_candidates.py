@@ -209,6 +209,15 @@ def test_methods_without_a_model_for_new_clients_measure_nothing_of_them():
         assert (row.name not in NOT_FOR_NEW) == takes[0], row.name
 
 
+@pytest.mark.parametrize(("median", "steps"), [(0.5, 10), (16.0, 10), (17.0, 20), (48.5, 40), (90.0, 50)])
+def test_steps_at_the_end_take_no_longer_than_two_rounds(median, steps):
+    """A round is five passes, and a pass over 17 examples is 2 batches of 16."""
+    facts = change(train_examples=(1, median, 900))
+    spaces = {method.name: method.space for method in choose_methods(facts).methods}
+    assert spaces["fedavg_fine_tuned"]["final_steps"] == (str(steps),)
+    assert spaces["fedcd"]["final_steps"] == ("0", str(steps))
+
+
 @pytest.mark.parametrize(
     ("fewest", "natural", "size"), [(200, True, 32), (40, True, 20), (16, True, 8), (16, False, 5)]
 )
@@ -216,7 +225,7 @@ def test_batches_of_amfl_fit_the_smallest_client(fewest, natural, size):
     """Where clients are simulated another seed may have a smaller one."""
     facts = change(["--partition=natural"] if natural else (), train_examples=(fewest, 50.0, 90))
     [method] = [each for each in choose_methods(facts).methods if each.name == "amfl_p"]
-    assert method.fixed == (f"--support_size={size}", f"--query_size={size}")
+    assert method.fixed == (f"--support_size={size}", f"--query_size={size}", "--fine_tuning_steps=40")
 
 
 OWN = """

@@ -311,6 +311,33 @@ def test_fedavg_has_to_run(run):
     assert run(World(LEVELS)).get("fedavg").runs
 
 
+@pytest.mark.parametrize(("slots", "trial_seeds", "limit"), [(1, (100, 101), 52.5525), (3, (100, 101, 102), 45.045)])
+def test_where_fedavg_fails_on_a_fresh_seed_others_have_what_it_took_on_the_trial_seeds(run, slots, trial_seeds, limit):
+    """A round takes 1.5, 2 and 1 virtual seconds with these: in 30 rounds 52.5 or 45, whoever has ended by then."""
+    natures = {**LEVELS, "fedavg": Nature(failure="error: no data", fails_with="/seeds/fedavg/seed_1")}
+    outcome = run(world := World(natures, slots), rounds=30, seconds=900.0)
+    assert 1 not in outcome.get("fedavg").runs and 1 in outcome.get("ifca").runs
+    assert outcome.plan.trial_seeds == trial_seeds
+    limits = {
+        each
+        for folder, name, seed, arguments in world.started
+        if folder == name == "ifca" and seed == 1
+        for each in arguments
+        if each.startswith("--most_virtual_s")
+    }
+    assert limits == {f"--most_virtual_s={limit}"}
+
+
+def test_a_run_of_fedavg_that_ends_early_without_an_error_keeps_nobody_waiting(run, monkeypatch):
+    def write(self, task, *given):
+        if "/seeds/fedavg/seed_1" not in str(task.run_dir):
+            World.write(self, task, *given)
+
+    monkeypatch.setattr(world := World(LEVELS, slots=2), "write", write.__get__(world))
+    outcome = run(world, rounds=10)
+    assert 1 not in outcome.get("fedavg").runs and {0, 1, 2} <= outcome.get("ifca").runs.keys()
+
+
 def test_further_seeds_go_to_whom_is_asked_for_and_to_fedavg(run, tmp_path):
     asked = []
 

@@ -16,12 +16,18 @@ from tff_algos.protocol import COMMON_METRICS, RoundOutput
 TASK = find_task_columns("classification")
 
 
+FINAL_S = 2.5
+
+
 class Costly(MadeUpProcess):
     """Round r sends 10 r bytes down and 5 r up and takes r seconds: 15, 45, 90, 150 bytes and 1, 3, 6, 10 s in all."""
 
     def __init__(self):
         super().__init__()
         self.rounds_made = []
+
+    def compute_final_s(self, state):
+        return FINAL_S
 
     def next(self, state):
         round_num = int(state[0]) + 1
@@ -53,6 +59,10 @@ def make_loop(open_loop):
         ({"most_virtual_s": 9.9}, 3),
         ({"most_virtual_s": 10}, 4),
         ({"most_bytes": 50, "most_virtual_s": 10}, 2),
+        # With 2.5 s at the end: 3.5, 5.5, 8.5, 12.5 in all.
+        ({"most_virtual_s": 10, "limit_fine_tuning": True}, 3),
+        ({"most_virtual_s": 8.4, "limit_fine_tuning": True}, 2),
+        ({"most_virtual_s": 3.5, "limit_fine_tuning": True}, 1),
         ({"most_bytes": 1e6, "most_virtual_s": 1}, 1),
         ({"most_bytes": 1e6}, 6),
     ],
@@ -113,6 +123,8 @@ def test_a_limit_below_the_first_round_is_refused(make_loop):
         make_loop(most_bytes=14).run()
     with pytest.raises(FlagError, match=r"--most_virtual_s=0.5: expected 0 or at least 1"):
         make_loop("other", most_virtual_s=0.5).run()
+    with pytest.raises(FlagError, match=r"--most_virtual_s=3: expected 0 or at least 3\.5, which"):
+        make_loop("third", most_virtual_s=3, limit_fine_tuning=True).run()
 
 
 def test_a_run_ends_at_its_limit_and_says_so(tmp_path, capsys, no_plots):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from launch import evaluate, export, train
-from launch.runs.run_records import read_rows
+from launch.runs.run_records import read_rounds, read_rows
 
 pytestmark = pytest.mark.usefixtures("no_plots", "convert_here")
 DATA = (
@@ -48,6 +48,18 @@ def test_fedavg_with_final_steps_is_fine_tuning(make_run):
     own, shared = ("client_test_accuracy", "client_validation_accuracy"), ("test_accuracy", "virtual_time_s")
     assert read(plain, "metrics.csv", shared) == read(fedavg, "metrics.csv", shared)
     assert all(a != b for a, b in zip(*(read(run, "metrics.csv", own) for run in (plain, fedavg)), strict=True))
+
+
+def test_its_seconds_count_where_that_is_asked_for(make_run):
+    """What it takes is known before: of a limit that two rounds pass with it and not without it, one round is left."""
+    tuned = make_run("unlimited", "--algo=fedavg", "--epochs=1", *FINAL)
+    final_s = json.loads((tuned / "summary.json").read_text())["fedavg"]["fine_tuning_virtual_s"]
+    first_s, second_s = (row["virtual_time_s"] for row in read_rounds(tuned / "metrics.csv").values())
+    limit = f"--most_virtual_s={second_s + 0.5 * final_s}"
+    assert final_s > 0 and first_s + final_s <= second_s + 0.5 * final_s
+    for name, flags, rounds in (("free", (), 2), ("counted", ("--limit_fine_tuning",), 1)):
+        run = make_run(name, "--algo=fedavg", "--epochs=1", *FINAL, limit, *flags)
+        assert len(read_rounds(run / "metrics.csv")) == rounds
 
 
 def test_a_run_of_two_models_goes_on_and_leaves_the_clients_own(make_run, capsys):
