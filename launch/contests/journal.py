@@ -20,9 +20,9 @@ JOURNAL = "contest.jsonl"
 WHAT, SECONDS = "what", "seconds"
 # Lines: what was asked for, what is planned, a run that ended, that was not started, that was stopped, a method whose
 # short runs are as long as whole ones, what became of the trials, one more seed, the end; that time has passed, and
-# that there is more of it than before.
-REQUEST, PLAN, RUN, SKIP, STOP, WHOLE, KEPT, CHOSEN, SEED, END, TIME, MORE = (
-    *("request", "plan", "run", "skip", "stop", "whole", "kept", "chosen", "seed", "end", "time", "more"),
+# that there is more of it than before, or another plan since nothing but the speed was measured.
+REQUEST, PLAN, RUN, SKIP, STOP, WHOLE, KEPT, CHOSEN, SEED, END, TIME, MORE, ANEW = (
+    *("request", "plan", "run", "skip", "stop", "whole", "kept", "chosen", "seed", "end", "time", "more", "anew"),
 )
 # Stages of a run: to measure how fast it is, the two rungs, fresh seeds.
 CALIBRATION, RUNG_0, RUNG_1, FRESH = "calibration", "rung_0", "rung_1", "fresh"
@@ -85,8 +85,9 @@ class Journal:
     Args:
       path: of the file; see `hold_journal`.
       request: what is asked for, as JSON has it.
-      total_s: seconds that are allowed now. More than before reopens a contest: what the end of the time had stopped
-        on fresh seeds is made, and further seeds may come. The plan and what trials have decided stay.
+      total_s: seconds that are allowed now. Where nothing but FedAvg's speed is known, they get a plan of their own.
+        Later, more than before reopens a contest: what the end of the time had stopped on fresh seeds is made, and
+        further seeds may come. The plan and what trials have decided stay.
       clock: seconds from any start on.
       spent_s: seconds of this command before now, which count.
 
@@ -120,7 +121,10 @@ class Journal:
         self._before_s, self._start_s = 0.0, clock() - spent_s
         drop_torn_line(path)
         self._read(json.loads(json.dumps(request)))
-        if total_s > self.total_s:
+        is_measured_alone = {key.stage for key in self.runs} <= {CALIBRATION} and not self.skipped
+        if total_s != self.total_s and is_measured_alone:
+            self.add(ANEW, total_s=total_s)
+        elif total_s > self.total_s:
             self.add(MORE, total_s=total_s)
 
     def _read(self, request: Mapping[str, Any]) -> None:
@@ -178,6 +182,8 @@ class Journal:
         match fact[WHAT]:
             case "request":
                 self.total_s = fact["total_s"]
+            case "anew":
+                self.total_s, self.planned, self.points, self.stopped = fact["total_s"], None, {}, {}
             case "more":
                 self._reopen(fact["total_s"])
             case "plan":
@@ -195,6 +201,8 @@ class Journal:
                 self.kept = fact["kept"]
             case "chosen":
                 self.chosen, self.finalists, self.out = fact["chosen"], fact["finalists"], fact["out"]
+                plan = self.planned.plan._replace(seeds=tuple(fact["seeds"]))
+                self.planned = self.planned._replace(plan=plan)
             case "seed":
                 self.further[fact["seed"]] = fact["methods"]
             case "end":

@@ -66,15 +66,19 @@ class Results:
         first = [name for name in self.names if name in self._always]
         return [*first, *(name for name in promising if name not in self._always)]
 
-    def choose(self) -> tuple[dict[str, int], list[str], dict[str, str]]:
-        """(the best trial of each method, names of those that go to fresh seeds, why the others do not)."""
+    def choose(self, most: int) -> tuple[dict[str, int], list[str], dict[str, str]]:
+        """(the best trial of each method, names of those that go to fresh seeds, why the others do not).
+
+        Args:
+          most: how many go to fresh seeds beside those that always do.
+        """
         kept, chosen, scores = self._journal.kept, {}, {}
         for name in self.names:
             by_trial = {number: self.get_scores(RUNG_1, name, number) for number in kept[name]}
-            most = max(map(len, by_trial.values()), default=0)
+            longest = max(map(len, by_trial.values()), default=0)
             # A mean over fewer seeds says less.
             means = {
-                number: statistics.fmean(each.values()) for number, each in by_trial.items() if most == len(each) > 0
+                number: statistics.fmean(each.values()) for number, each in by_trial.items() if longest == len(each) > 0
             }
             if means:
                 chosen[name] = self._rank(means)[0]
@@ -89,7 +93,6 @@ class Results:
         for name in self._always.intersection(self.names):
             chosen.setdefault(name, kept[name][0])
         ranked = self._rank_methods({name: scores[name] for name in others if name in scores})
-        most = self._journal.planned.plan.finalists
         finalists = [REFERENCE, *(name for name in self.names if name in self._always and name != REFERENCE)]
         out = {name: self._explain(name, scores.get(name), most) for name in others if name not in ranked[:most]}
         return chosen, [*finalists, *ranked[:most]], out

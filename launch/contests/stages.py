@@ -19,6 +19,7 @@ from launch.contests.plan import (
     FIRST_TRIAL_SEED,
     PLANNED_SHARE,
     Pace,
+    Plan,
     Planned,
     describe_plan,
     estimate_makespan,
@@ -27,9 +28,12 @@ from launch.contests.plan import (
 from launch.contests.results import Results
 from launch.contests.spending import Spending
 from launch.contests.stage_runner import TIME_IS_OVER, StageRunner
+from launch.pages.comparison.seed_statistics import LEAST_SEEDS
 from launch.runs.errors import RunStopped
 from launch.settings.errors import FlagError
 
+# Methods that go to fresh seeds by their trials, if the time allows more than was planned.
+MOST_FINALISTS = 6
 # Of a run beside its rounds, where it was interrupted and so was not measured as a whole.
 _UNKNOWN_OVERHEAD_S = 10.0
 # A plan is cut where time is short, but one that is so many times too long is none.
@@ -153,8 +157,8 @@ class Stages:
             journal.add(KEPT, kept=self._results.choose_kept())
         self._run_second_rung()
         if journal.chosen is None:
-            chosen, finalists, out = self._results.choose()
-            journal.add(CHOSEN, chosen=chosen, finalists=finalists, out=out)
+            self._choose(plan)
+        plan = journal.planned.plan
         titles = [self._methods[name].title for name in journal.finalists]
         self._say_stage(f"fresh seeds: {', '.join(titles)}")
         self._runner.run(self._list_fresh(plan.seeds, journal.finalists), self._total_s)
@@ -162,6 +166,19 @@ class Stages:
         if journal.end is None:
             journal.add(END, is_cut=self._results.is_cut())
         return self.build_outcome()
+
+    def _choose(self, plan: Plan) -> None:
+        """Chooses as many finalists as there is time for by now, each on whole seeds."""
+        sizes = [(plan.seeds, most) for most in range(max(plan.finalists, MOST_FINALISTS), plan.finalists - 1, -1)]
+        sizes += [(plan.seeds[:LEAST_SEEDS], most) for most in range(plan.finalists, 0, -1)]
+        left_s = PLANNED_SHARE * (self._total_s - self._journal.seconds)
+        for seeds, most in sizes:
+            chosen, finalists, out = self._results.choose(most)
+            keys = self._list_fresh(seeds, finalists)
+            seconds = [self._spending.estimate_s(key, plan.rounds) for key in keys]
+            if estimate_makespan(seconds, self._slots) <= left_s:
+                break
+        self._journal.add(CHOSEN, chosen=chosen, finalists=finalists, out=out, seeds=seeds)
 
     def build_outcome(self) -> Outcome:
         """The outcome as far as it is known."""

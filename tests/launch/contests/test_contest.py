@@ -63,13 +63,43 @@ def test_the_best_settings_of_the_best_methods_go_to_fresh_seeds(run, tmp_path):
     assert {path.name for path in (tmp_path / "c").iterdir()} == {"trials", "seeds", JOURNAL, ".lock"}
 
 
-def test_only_the_best_are_finalists_and_equals_go_by_their_order(run):
+def test_only_the_best_are_finalists_and_equals_go_by_their_order(run, monkeypatch):
+    monkeypatch.setattr("launch.contests.stages.MOST_FINALISTS", 2)
     more = [make_method(f"m_{i}", "fedavg") for i in range(3)]
     outcome = run(World(LEVELS), 700.0, methods=(*METHODS[:3], *more))
     assert outcome.plan.finalists == 2
     assert [each.method.name for each in outcome.entered if each.runs] == ["local_only", "fedavg", "ifca", "m_0"]
     assert outcome.get("m_1").why_out == "not among the best 2 on validation examples (accuracy 0.4767)"
     assert outcome.get("m_1").chosen == {"learning_rate": "0.1"}
+
+
+def test_what_time_is_left_after_the_trials_decides_how_many_finalists_have_whole_seeds(run, tmp_path):
+    """A run of 30 rounds takes 15 s or more; planned were two finalists on three seeds."""
+    more = [make_method(f"m_{i}", "fedavg") for i in range(3)]
+    methods = (*METHODS[:3], *more)
+    number = find_line(run, tmp_path, methods, "chosen") - 1
+    with pytest.raises(Killed):
+        run(World(LEVELS), 700.0, methods=methods, kill_after=number)
+    seconds = read_lines(tmp_path / "c")[-1]["seconds"] + 190.0
+    outcome = run(World(LEVELS), seconds, methods=methods)
+    (chosen,) = read_lines(tmp_path / "c", "chosen")
+    assert chosen["finalists"] == ["fedavg", "local_only", "ifca"] and chosen["seeds"] == [0, 1, 2]
+    assert {len(each.runs) for each in outcome.entered if each.runs} == {3}
+    assert "not among the best on validation" in outcome.get("m_0").why_out
+
+
+def find_line(run, tmp_path, methods, what):
+    """How many lines of a whole contest there are up to the first of a kind, that time passes not counted."""
+    run(World(LEVELS), 700.0, methods=methods, folder="whole")
+    return [line["what"] for line in read_lines(tmp_path / "whole") if line["what"] != "time"].index(what) + 1
+
+
+def test_a_plan_alone_binds_nobody_to_its_time(run, tmp_path):
+    first = run(World(LEVELS), 1800.0, plan_only=True)
+    outcome = run(World(LEVELS), 600.0)
+    assert first.plan.rounds > outcome.plan.rounds and not outcome.is_cut
+    assert [line["what"] for line in read_lines(tmp_path / "c")].count("plan") == 2
+    assert summarize(outcome) == summarize(run(World(LEVELS), 600.0))
 
 
 def test_trials_and_results_never_share_a_seed_and_the_second_rung_goes_on_with_the_first(run):
