@@ -95,11 +95,14 @@ def assemble(outcome: Outcome, methods: list[Measured], trivial: list[Measured],
     rows = sorted(trivial, key=lambda each: _rank(each, task))
     everything = {each.name: each for each in (*order, *rows)}
     alone, main = everything.get(decision.alone or ""), decision.comparisons.get(MAIN)
+    # Those that a question was asked about have its rate, the others that of the main one.
+    asked = {each.first: each for each in decision.comparisons.values() if alone and each.second == alone.name}
     beside_alone = {}
     for each in everything.values() if alone else ():
         if each is not alone:
             gains = contrast(each.tests, alone.tests, task.sign, collect_sizes(methods, task))
-            beside_alone[each.name] = Comparison(each.name, alone.name, gains, main.rate if main else 1.0)
+            made = Comparison(each.name, alone.name, gains, main.rate if main else 1.0)
+            beside_alone[each.name] = asked.get(each.name, made)
     beside = get_margin(task, alone.average() if alone else None)
     rising = list_rising(outcome, beside)
     of_clients = decision.over_alone.contrast.by_client if decision.over_alone else {}

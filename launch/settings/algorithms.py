@@ -368,7 +368,7 @@ ROWS = (
     Algorithm(
         name="pooled",
         title="Pooled data",
-        color="#000000",
+        color="#D55E00",
         summary="Pooled data: all examples in one place; a bound, not federated.",
         config_class=pooled.PooledConfig,
         builder="tff_algos.pooled.process:build_pooled_process",

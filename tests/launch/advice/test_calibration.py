@@ -153,7 +153,7 @@ def test_what_is_there_is_found():
 
 @pytest.mark.parametrize("is_redrawn", [False, True])
 def test_further_seeds_do_not_make_a_difference_that_is_not_there(is_redrawn):
-    """Equal methods, up to 12 seeds: who looks after each, at 5 %, is wrong in 16 of 100 (old draws with one seed)."""
+    """Equal methods, up to 12 seeds: who looks after each, at 5 %, is wrong in 16 of 100 draws."""
     verdicts = count(lambda generator: draw_shifted_table(generator, is_redrawn), 300)
     assert verdicts.get(FEDERATE, 0) + verdicts.get(ALONE, 0) <= 0.05
 
