@@ -8,9 +8,10 @@ says how many seconds the contest has taken, of all its commands together.
 import json
 import os
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from launch.contests.methods import POOLED
 from launch.contests.plan import Pace, Plan, Planned
 from launch.runs.errors import RunFolderError
 from launch.sweeps.held_journal import drop_torn_line
@@ -29,6 +30,8 @@ CALIBRATION, RUNG_0, RUNG_1, FRESH = "calibration", "rung_0", "rung_1", "fresh"
 NO_TRIAL = -1  # on fresh seeds
 # Fresh seeds of a method, where more time is given than was planned for.
 MOST_SEEDS = 12
+SOURCES = ("data", "npz", "dataset")  # flags that name the data
+MOST_NAMED = 3  # methods, in a line
 
 
 class Key(NamedTuple):
@@ -140,12 +143,9 @@ class Journal:
             self._before_s = self.noted_s
         except (ValueError, KeyError, TypeError, AttributeError):
             raise RunFolderError(f"{self._path}: damaged; move it away, or choose another folder") from None
-        if other := [name for name, value in request.items() if stored.get(name) != value]:
-            shown = "; ".join(
-                f"{name} {_shorten(stored.get(name))}, not {_shorten(request[name])}" for name in other[:2]
-            )
+        if other := _tell_apart(stored, request):
             raise RunFolderError(
-                f"{self._path.parent}: holds a contest of another request ({shown}); choose another folder"
+                f"{self._path.parent} has advice {other}; give another --runs_dir, or delete that folder"
             )
 
     @property
@@ -230,6 +230,40 @@ def _read_planned(stored: Mapping[str, Any]) -> Planned:
     )
 
 
-def _shorten(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _tell_apart(stored: Mapping[str, Any], request: Mapping[str, Any]) -> str:
+    """The first thing that two requests differ in, by the flag that says it; "" if they are the same."""
+    there, here = (dict(map(_split_flag, each["problem"][1:-1])) for each in (stored, request))
+    names = [name for name in (*here, *there) if here.get(name) != there.get(name)]
+    if data := [name for name in names if name in SOURCES]:
+        then, now = (next((each[name] for name in SOURCES if name in each), "other data") for each in (there, here))
+        return f"on {then}, not on {now}" if then != now else f"with --{data[0]}={now} said otherwise"
+    if names:
+        return f"{_spell_flag(names[0], there.get(names[0]))}, not {_spell_flag(names[0], here.get(names[0]))}"
+    gone = [name for name in stored["methods"] if name not in request["methods"]]
+    new = [name for name in request["methods"] if name not in stored["methods"]]
+    if POOLED in gone or POOLED in new:
+        return "without --no_pooled, not with it" if POOLED in gone else "with --no_pooled, not without it"
+    if gone or new:
+        others = [f"also {_list_some(gone)}"] * bool(gone) + [f"not {_list_some(new)}"] * bool(new)
+        return f"on other --methods ({', '.join(others)})"
+    if stored["rounds"] != request["rounds"]:
+        then, now = (_spell_flag("rounds", each["rounds"]) for each in (stored, request))
+        return f"{then}, not {now}"
+    changed = next((name for name, value in request.items() if stored.get(name) != value), "")
+    return f"by other rules ({changed}), those of another version" if changed else ""
+
+
+def _split_flag(argument: str) -> tuple[str, str]:
+    name, _, value = argument.removeprefix("--").partition("=")
+    return name, value
+
+
+def _spell_flag(name: str, value: Any) -> str:
+    if value is None:
+        return f"without --{name}"
+    return f"with --{name}" if value == "True" else f"with --{name}={value}"
+
+
+def _list_some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(names[:MOST_NAMED])}{more}"

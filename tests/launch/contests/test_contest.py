@@ -2,9 +2,11 @@
 
 import json
 import math
+import re
 
 import pytest
-from scripted_contest import Killed, Nature, World, compete, make_method
+import scripted_contest
+from scripted_contest import PROBLEM, Killed, Nature, World, compete, make_method
 
 from launch.contests.journal import JOURNAL
 from launch.contests.methods import ALONE, GROUPS, PERSONAL, POOLED
@@ -230,6 +232,10 @@ def test_a_command_that_is_stopped_goes_on_with_its_runs_and_its_time(run, tmp_p
     assert summarize(outcome)._replace(is_cut=False) == summarize(run(World(LEVELS), folder="d"))
 
 
+def change_problem(*arguments):
+    return PROBLEM._replace(arguments=arguments)
+
+
 def test_seconds_before_the_contest_count(run):
     assert run(World(LEVELS), spent_s=30.0).seconds > 330
 
@@ -237,17 +243,30 @@ def test_seconds_before_the_contest_count(run):
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"rounds": 7}, "rounds null, not 7"),
-        ({"always": ["fedavg"]}, "always"),
-        ({"methods": METHODS[:3]}, "methods"),
-        ({"methods": (*METHODS[:3], make_method("ditto", "ditto", {}, role=PERSONAL))}, "ditto"),
+        ({"rounds": 7}, "without --rounds, not with --rounds=7"),
+        ({"always": ["fedavg"]}, "by other rules (always), those of another version"),
+        ({"methods": METHODS[:3]}, "on other --methods (also ditto)"),
+        ({"methods": (*METHODS[:3], make_method("prox"))}, "on other --methods (also ditto, not prox)"),
+        ({"methods": (*METHODS, make_method("pooled", role=POOLED))}, "with --no_pooled, not without it"),
+        (
+            {"methods": (*METHODS[:3], make_method("ditto", "ditto", {}, role=PERSONAL))},
+            "by other rules (ditto), those of another version",
+        ),
+        ({"problem": change_problem("--data=ch/shared.csv")}, "on digits, not on ch/shared.csv"),
+        (
+            {"problem": change_problem("--dataset=digits", "--validation_fraction=0.3")},
+            "with --validation_fraction=0.15, not with --validation_fraction=0.3",
+        ),
+        ({"problem": change_problem("--dataset=digits")}, "with --validation_fraction=0.15, not without "),
     ],
 )
-def test_another_request_in_the_folder_is_refused_in_a_line(run, tmp_path, changes, what):
+def test_another_request_in_the_folder_is_refused_in_a_line(run, monkeypatch, tmp_path, changes, what):
     with pytest.raises(Killed):
         run(World(LEVELS), kill_after=4)
-    with pytest.raises(RunFolderError, match=f"holds a contest of another request \\({what}.*choose another") as error:
+    monkeypatch.setattr(scripted_contest, "PROBLEM", changes.pop("problem", PROBLEM))
+    with pytest.raises(RunFolderError, match=re.escape(f"c has advice {what}")) as error:
         run(World(LEVELS), **changes)
+    assert str(error.value).endswith("; give another --runs_dir, or delete that folder")
     assert "\n" not in str(error.value) and len(read_lines(tmp_path / "c")) == 4
 
 
