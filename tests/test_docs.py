@@ -23,7 +23,7 @@ README = ROOT / "README.md"
 TUTORIAL, RESULTS = ROOT / "docs" / "tutorial.md", ROOT / "docs" / "results.md"  # the latter is generated
 PAGES = [README, *sorted(path for path in (ROOT / "docs").glob("*.md") if path != RESULTS)]
 MOST_README_LINES, MOST_README_WORDS, MOST_WORDS_BEFORE_A_COMMAND = 120, 900, 30
-MOST_WORDS = 24_930  # of all pages but the generated ones
+MOST_WORDS = 24_940  # of all pages but the generated ones
 GENERATED = {"flags.md", "api.md"}  # pages that the site makes from the code
 BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
