@@ -106,12 +106,12 @@ class _Size(NamedTuple):
 
 
 _SIZES = (
-    _Size(1, 1.0, 1, 1, 1, 3, 3),
-    _Size(2, 0.5, 1, 1, 1, 3, 5),
-    _Size(3, 0.33, 1, 2, 2, 3, 5),
-    _Size(4, 0.33, 2, 2, 3, 3, 7),
-    _Size(6, 0.33, 2, 2, 3, 5, 10),
-    _Size(8, 0.33, 2, 3, 4, 5, 10),
+    _Size(1, 1.0, 1, 1, 1, 3, 8),
+    _Size(2, 0.5, 1, 1, 1, 3, 8),
+    _Size(3, 0.33, 1, 2, 2, 3, 8),
+    _Size(4, 0.33, 2, 2, 3, 3, 10),
+    _Size(6, 0.33, 2, 2, 3, 5, 12),
+    _Size(8, 0.33, 2, 3, 4, 5, 12),
     _Size(12, 0.25, 3, 3, 4, 5, 12),
 )
 # Rounds and size, each step with more to do than the one before. In few rounds methods look worse that learn slowly,

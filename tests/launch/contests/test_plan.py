@@ -83,6 +83,6 @@ def test_a_plan_in_lines():
         "lengths  FEDAVG 40 rounds; what else federates, the device time that it takes in these; LOCAL_ONLY 120 rounds",
         "trials   4 settings of each method at most, runs of 13 rounds: about 30 s",
         "         the best 2 of these of each method, 40 rounds, 2 seeds: about 1 min 4 s",
-        "results  the best and LOCAL_ONLY, FEDAVG, each on 3 fresh seeds, up to 7 where time is left: about 54 s",
+        "results  the best and LOCAL_ONLY, FEDAVG, each on 3 fresh seeds, up to 10 where time is left: about 54 s",
         f"left out CFL: {planned.left_out['cfl']}",
     ]
