@@ -273,7 +273,7 @@ def train_known(
     run_dir = folder / f"seed_{seed}"
     if not (run_dir / "summary.json").exists():
         spent = json.loads((pathlib.Path(fedavg) / "summary.json").read_text(encoding="utf-8"))["virtual_time_s"]
-        ends = [f"--rounds={10 * facts['plan']['rounds']}", f"--most_virtual_s={1.001 * spent}"]
+        ends = [f"--rounds={10 * facts['plan']['rounds']}", f"--most_virtual_s={1.001 * spent}", "--limit_fine_tuning"]
         often = ["--rounds_per_evaluation=1000000", "--rounds_per_shared_evaluation=1000000", "--run_page=false"]
         command = [sys.executable, "-m", "launch.train", *facts["arguments"], *flags, *ends, *often]
         command += [f"--seed={seed}", f"--run_dir={run_dir}", "--plot_formats=none"]
