@@ -4,7 +4,9 @@ The data are looked at as `launch.inspect` does it, then divided as the runs wil
 """
 
 import dataclasses
-from collections.abc import Mapping
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,13 +16,16 @@ from datasets.catalog import find_dataset
 from datasets.client_source import ClientSource
 from datasets.errors import DatasetError
 from datasets.federated_data import FederatedData
-from datasets.options import BOUTS, KEEP, is_users_own
+from datasets.file_formats import find_format
+from datasets.options import BOUTS, FILES, KEEP, is_users_own
 from datasets.partition_settings import ARCHETYPE_PARTITIONS, NATURAL
 from datasets.partitioners import MINIMUM_EXAMPLES_TO_SPLIT
-from launch.console.shown_text import format_count
+from datasets.tables.table import Roles, choose_roles
+from launch.console.shown_text import escape_hidden, format_count
 from launch.pages.inspection import spell_flags
 from launch.runs.run_folder import name_data
 from launch.runs.task_columns import TaskColumns, find_task_columns
+from launch.settings.data_flags import choose_options
 from launch.settings.run_config import RunConfig
 from launch.training.federation import load_federated_data
 from launch.training.inspected_data import inspect_given, make_config
@@ -33,6 +38,7 @@ LEAST_TO_HOLD_OUT, SHARE_HELD_OUT, MOST_HELD_OUT = 20, 5, 20  # clients; one in 
 MOST_CLIENTS = 500  # of more, so many are drawn: their mean is known well enough
 LEAST_SPEEDS_APART = 2.0  # the fastest device beside the slowest, from which on waiting for the slowest costs
 HAR = "har"
+MOST_NAMED, LONGEST_NAME = 2, 24  # columns in a line, and characters of a name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +57,7 @@ class Facts:
       is_ordered: whether a client's examples are in order of time, so that the last ones are for the test.
       speeds_apart: of the devices of a file, how many times as fast the fastest is as the slowest; 1 without a file.
       notes: what was decided, and what the reader should know of the data, a line each.
+      roles: what each column of a table is for; None for data that are no table.
     """
 
     config: RunConfig
@@ -64,6 +71,7 @@ class Facts:
     is_ordered: bool
     speeds_apart: float
     notes: tuple[str, ...] = ()
+    roles: Roles | None = None
 
     @property
     def have_own_clients(self) -> bool:
@@ -121,7 +129,16 @@ def look_at(given: Mapping[str, Any]) -> tuple[dict[str, Any], Facts]:
         arrays.is_ordered_by_time,
         float(speeds.max() / speeds.min()),
         tuple(notes),
+        _find_roles(config),
     )
+
+
+def _find_roles(config: RunConfig) -> Roles | None:
+    if config.dataset != FILES:
+        return None
+    path, options = os.path.abspath(os.path.expanduser(config.data)), choose_options(vars(config))
+    make_table = find_format(path, config.data_format).make_table
+    return choose_roles(make_table(path, options), options) if make_table else None
 
 
 def _solve_problems(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -216,12 +233,35 @@ def _note(data: FederatedData, config: RunConfig, is_ordered: bool) -> list[str]
 def describe_facts(facts: Facts) -> list[str]:
     """What was found, and how the data are divided, in lines for the terminal."""
     config, (fewest, median, most) = facts.config, facts.train_examples
-    labels = f", {facts.num_classes:,} classes" if facts.num_classes else ""
-    judged = f"judged by the clients' own {facts.task.title}"
-    lines = [f"data     {name_data(config)}: {facts.task.kind.title}{labels}, {judged}"]
+    what = f"{facts.num_classes:,} classes" if facts.num_classes else facts.task.kind.title
+    if facts.roles:
+        file = escape_hidden(pathlib.Path(config.data).name)
+        lines = [f"data     {file}: {_describe_roles(facts.roles, config, what)}"]
+    else:
+        kind = f"{facts.task.kind.title}, {what}" if facts.num_classes else what
+        lines = [f"data     {name_data(config)}: {kind}"]
+    lines.append(f"judged   by the clients' own {facts.task.title}")
     sizes = f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}, in the middle {median:,.0f}"
     lines.append(f"clients  {facts.num_clients:,}, examples of each to train on: {sizes}")
     if config.partition not in ARCHETYPE_PARTITIONS:
         shares = f"{config.validation_fraction:.0%} to choose by, {config.test_fraction:.0%} to test on"
         lines.append(f"splits   of each client's examples {shares}, where the data do not say it")
     return [*lines, *(f"note     {note}" for note in facts.notes)]
+
+
+def _describe_roles(roles: Roles, config: RunConfig, what: str) -> str:
+    """For example: predicts "label" (2 classes) from 12 columns; clients from "client"."""
+    features = _name_columns(roles.features) if len(roles.features) == 1 else f"{len(roles.features):,} columns"
+    parts = [f"predicts {_name_columns(roles.labels)} ({what}) from {features}"]
+    if roles.client and config.partition == NATURAL:
+        parts.append(f"clients from {_name_columns([roles.client])}")
+    parts += [f"in the order of {_name_columns([roles.time])}"] if roles.time else []
+    parts += [f"test rows by {_name_columns([roles.test])}"] if roles.test else []
+    return "; ".join(parts)
+
+
+def _name_columns(names: Sequence[str]) -> str:
+    shown = [escape_hidden(name) for name in names[:MOST_NAMED]]
+    shown = [f'"{name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."}"' for name in shown]
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(shown)}{more}"

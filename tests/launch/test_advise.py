@@ -31,7 +31,8 @@ def advise_here(tmp_path, monkeypatch, capsys):
 
 
 HEAD = """\
-data     digits: classification, 10 classes, judged by the clients' own accuracy
+data     digits: classification, 10 classes
+judged   by the clients' own accuracy
 clients  4, examples of each to train on: 215 to 216, in the middle 216
 splits   of each client's examples 15% to choose by, 25% to test on, where the data do not say it
 note     clients are simulated (--partition=iid): the advice is for clients that differ like that

@@ -46,11 +46,31 @@ def test_a_table_of_few_clients(write_table):
     assert (facts.num_clients, facts.num_new, facts.num_judged, facts.train_examples) == (3, 0, 3, (12, 12.0, 12))
     assert facts.num_classes == 2 and facts.have_own_clients and not facts.notes
     assert describe_facts(facts) == [
-        "data     mine: classification, 2 classes, judged by the clients' own accuracy",
+        'data     mine.csv: predicts "label" (2 classes) from 2 columns; clients from "client"',
+        "judged   by the clients' own accuracy",
         "clients  3, examples of each to train on: 12",
         "splits   of each client's examples 15% to choose by, 25% to test on, where the data do not say it",
     ]
     parse_config(["--algo=fedcd", "--milestones=2", *(f"--{name}={value}" for name, value in flags.items())])
+
+
+@pytest.mark.parametrize(
+    ("further", "line"),
+    [
+        ({"label_column": "a,b"}, 'predicts "a", "b" (regression) from "label"; clients from "client"'),
+        (
+            {"label_column": "b", "task": "regression", "feature_columns": "a"},
+            'predicts "b" (regression) from "a"; clients from "client"',
+        ),
+        (
+            {"label_column": "label", "partition": "iid", "num_clients": 4, "time_column": "b"},
+            'predicts "label" (2 classes) from "a"; in the order of "b"',
+        ),
+    ],
+)
+def test_which_column_is_predicted_and_which_names_the_clients(write_table, further, line):
+    _, facts = look_at({**write_table(), **further})
+    assert describe_facts(facts)[0] == f"data     mine.csv: {line}"
 
 
 @pytest.mark.parametrize(("clients", "held_out"), [(19, 0), (20, 4), (24, 4), (120, 20)])
