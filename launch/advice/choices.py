@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from launch.advice.measures import Measured, is_share, is_share_of_answers
 from launch.contests.methods import GROUPS, PERSONAL, REFERENCE, SHARED
-from launch.pages.comparison.seed_statistics import LEAST_SEEDS, MARGIN
+from launch.pages.comparison.seed_statistics import MARGIN
 from launch.runs.task_columns import TaskColumns
 
 FEDAVG = REFERENCE
@@ -14,15 +14,14 @@ NEAR = 0.001  # a tenth of a point; of other metrics that share of the best
 def choose_winner(methods: Sequence[Measured], task: TaskColumns) -> Measured | None:
     """The federated method with the best mean on validation examples over the seeds that all have; see `NEAR`.
 
-    Methods with fewer than `LEAST_SEEDS` seeds are left out where others have more. None without any.
+    Where the time ended between two methods, one has a seed more than another: that makes no winner. None without any.
     """
     federated = [each for each in methods if each.is_federated and each.validations]
-    enough = min(LEAST_SEEDS, max((len(each.validations) for each in federated), default=0))
-    federated = [each for each in federated if len(each.validations) >= enough]
     if not federated:
         return None
     seeds = set.intersection(*(set(each.validations) for each in federated))
-    scores = {each.name: each.average_validation(sorted(seeds)) for each in federated}
+    # Without a common one nothing is paired, and each has its own mean.
+    scores = {each.name: each.average_validation(sorted(seeds or each.validations)) for each in federated}
     known = [(task.sign * score, each) for each in federated if (score := scores[each.name]) is not None]
     if not known:
         return None

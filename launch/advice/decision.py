@@ -1,8 +1,8 @@
 """Whether to federate, and with what: the decision, by fixed rules on what was measured. Imports no TensorFlow.
 
 Validation examples choose, test examples compare:
-1. The winner is the federated method with the best mean on the clients' validation examples over the fresh seeds; of
-   those within `choices.NEAR` of it, the one that sends least.
+1. The winner is the federated method with the best mean on the clients' validation examples over the fresh seeds that
+   all have; of those within `choices.NEAR` of it, the one that sends least.
 2. *Alone* is local training or each client's own constant answer, the better on validation examples. The *trivial* row
    is likewise the best of those without a model.
 3. The questions, with Holm's correction over them, are those of `launch.advice.questions`. They are asked at most

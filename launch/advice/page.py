@@ -17,7 +17,7 @@ from launch.advice.details import (
     tabulate_trials,
 )
 from launch.advice.picture import draw_methods
-from launch.advice.sentences import say_advice
+from launch.advice.sentences import lacks_repeats, say_advice
 from launch.advice.verdict import Advice
 from launch.console.progress import format_duration
 from launch.console.shown_text import escape_hidden
@@ -27,7 +27,7 @@ from launch.pages.templates import compute_digest, format_policy, render
 
 OWN_STYLE = pathlib.Path(__file__).with_name("advice.css")
 WORDS = {FEDERATE: "Federate", ALONE: "Train alone", NOTHING_LEARNED: "Nothing learned"}
-UNDECIDED_WORDS = "Cannot tell yet"
+UNDECIDED_WORDS, TOO_LITTLE_TIME = "Cannot tell yet", "Too little time"
 
 
 def write_page(advice: Advice, path: pathlib.Path) -> None:
@@ -48,7 +48,7 @@ def assemble_page(advice: Advice) -> str:
         policy=format_policy([], compute_digest(style), NO_SCRIPT),
         style=style,
         about=about,
-        verdict=WORDS.get(advice.decision.verdict, UNDECIDED_WORDS),
+        verdict=WORDS.get(advice.decision.verdict, TOO_LITTLE_TIME if lacks_repeats(advice) else UNDECIDED_WORDS),
         kind=advice.decision.verdict.replace(" ", "-"),
         sentences=say_advice(advice),
         picture=draw_methods(advice),

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from launch.advice.choices import FEDAVG
 from launch.advice.contrasts import LEAST_CLIENTS
-from launch.advice.decision import ALONE, FEDERATE, NOTHING_LEARNED
+from launch.advice.decision import ALONE, FEDERATE, NOTHING_LEARNED, UNDECIDED
 from launch.advice.measures import TRIVIAL, Measured, average_results, is_share
 from launch.advice.needs import say_need
 from launch.advice.questions import OVER_FEDAVG, Comparison, name_rivals
@@ -123,31 +123,65 @@ def _say_alone(advice: Advice) -> Iterator[str]:
 
 
 def _say_undecided(advice: Advice) -> Iterator[str]:
-    method, alone, decision = advice.judged, advice.alone, advice.decision
-    lead, numbers = decision.over_alone, get_numbers(advice)
-    yield f"Your data cannot tell whether to federate: it is between {method.title} and {_name_alone(alone)}."
-    done, number = len(method.tests.keys() & alone.tests.keys()), len(lead.contrast.by_client)
-    if lead.ends is None:
-        few = "repeats" if done < LEAST_SEEDS else "clients"
-        yield f"{_say_results(advice, method, alone)}; from so few {few} no range follows."
+    method, alone, lead = advice.judged, advice.alone, advice.decision.over_alone
+    if lacks_repeats(advice):
+        yield from _say_too_little_time(advice)
     else:
-        yield f"{_say_results(advice, method, alone)}: {method.title} is {numbers.show_range(lead.ends)}."
-    if lead.ends is None and done < LEAST_SEEDS:
-        yield f"A verdict needs {LEAST_SEEDS} repeats, and {done} ended in time: give the same command more --minutes."
-    elif lead.ends is None:
-        yield f"A verdict needs {LEAST_CLIENTS} clients with test examples, and there are {number}."
-    elif lead.is_decided:
-        better, row = method if lead.is_better else alone, advice.find(decision.trivial)
-        fixed = f" ({row.title})" if row else ""
-        yield f"What is not clear is that {_name_alone(better)} beats a fixed answer{fixed}."
-    elif lead.is_within(advice.margin):
-        yield f"They are as good as equal, within {numbers.show_gain(advice.margin)}, which more data will not change."
-    else:
-        yield _say_needs(advice, numbers, lead)
-    cost = _say_cost(method, "would")
+        yield f"Your data cannot tell whether to federate: it is between {method.title} and {_name_alone(alone)}."
+        results, numbers = _say_results(advice, method, alone), get_numbers(advice)
+        if lead.ends is None:
+            number = len(lead.contrast.by_client)
+            yield f"{results}; from so few clients no range follows."
+            yield f"A verdict needs {LEAST_CLIENTS} clients with test examples, and there are {number}."
+        else:
+            yield f"{results}: {method.title} is {numbers.show_range(lead.ends)}."
+            yield _say_what_is_open(advice, lead)
     until = "train alone" if alone.role == ROLE_ALONE else f"answer {alone.title}"
-    yield f"Until you know, {until}: that sends nothing, while {cost}."
+    yield f"Until you know, {until}: that sends nothing, while {_say_cost(method, 'would')}."
     yield f"{_say_who(advice)}."
+
+
+def lacks_repeats(advice: Advice) -> bool:
+    """Whether nothing is decided since the time ended before there were enough seeds."""
+    lead, decision = advice.decision.over_alone, advice.decision
+    is_open = decision.verdict == UNDECIDED and lead is not None and lead.ends is None
+    return is_open and len(_list_common_seeds(advice)) < LEAST_SEEDS
+
+
+def _list_common_seeds(advice: Advice) -> list[int]:
+    """The seeds on which both were run that are set against each other."""
+    return sorted(advice.judged.tests.keys() & advice.alone.tests.keys())
+
+
+def _say_too_little_time(advice: Advice) -> Iterator[str]:
+    method, alone, numbers = advice.judged, advice.alone, get_numbers(advice)
+    seeds = _list_common_seeds(advice)
+    yield f"Too little time to tell whether to federate: it is between {method.title} and {_name_alone(alone)}."
+    reached, beside = (
+        numbers.show(average_results({seed: each.tests[seed] for seed in seeds})) for each in (method, alone)
+    )
+    gain, metric = advice.decision.over_alone.contrast.gain or 0.0, _name_metric(advice)
+    few = f"only {count(len(seeds), 'repeat')} of both ended in time"
+    if gain > 0:
+        how = "alone" if alone.role == ROLE_ALONE else _name_alone(alone)
+        yield f"{method.title} leads: {reached}, {how} {beside} ({metric}), but {few}."
+    elif gain < 0:
+        leader = _name_alone(alone)
+        yield f"{leader[:1].upper()}{leader[1:]} leads: {beside}, {method.title} {reached} ({metric}), but {few}."
+    else:
+        yield f"{method.title} and {_name_alone(alone)} both reach {reached} ({metric}), but {few}."
+    yield f"A verdict needs {LEAST_SEEDS} repeats: give the same command more --minutes, and it goes on from here."
+
+
+def _say_what_is_open(advice: Advice, lead: Comparison) -> str:
+    numbers = get_numbers(advice)
+    if lead.is_decided:
+        better, row = advice.judged if lead.is_better else advice.alone, advice.find(advice.decision.trivial)
+        fixed = f" ({row.title})" if row else ""
+        return f"What is not clear is that {_name_alone(better)} beats a fixed answer{fixed}."
+    if lead.is_within(advice.margin):
+        return f"They are as good as equal, within {numbers.show_gain(advice.margin)}, which more data will not change."
+    return _say_needs(advice, numbers, lead)
 
 
 def _say_nothing_learned(advice: Advice) -> Iterator[str]:
@@ -225,12 +259,14 @@ def _say_beside_fedavg(advice: Advice) -> str:
         others = [each.title for each in advice.methods if each.is_federated and each is not fedavg]
         if not others:
             return "FedAvg trains one model for all; no other federated method was run beside it."
-        return f"FedAvg trains one model for all; {_join(others)} did no better where methods are chosen."
+        return f"FedAvg trains one model for all; {_say_no_better(others)} on validation examples of the same runs."
     if method is fedavg and made.is_worse:
         return f"{winner.title} did best on validation examples, but FedAvg is better on test examples."
     if method is fedavg and made.is_better:
         shown = numbers.show_range(made.ends)
         return f"{winner.title} is {shown} than FedAvg, but not itself clearly better than {_name_alone(advice.alone)}."
+    if method is fedavg and made.ends is None:
+        return f"{winner.title} did best on validation examples, but too few repeats of it ended in time to advise it."
     if method is fedavg:
         shown = numbers.show_range(made.ends)
         return f"{winner.title} cannot be told apart from FedAvg (it is {shown}), so take the simpler FedAvg."
@@ -239,10 +275,16 @@ def _say_beside_fedavg(advice: Advice) -> str:
         several = "" if method.role == SHARED else ": one model for all is not enough"
         shown = numbers.show_range(over.ends)
         return f"It is {shown} than FedAvg ({numbers.show(fedavg.average())}){several}."
+    if over and over.ends is None:
+        return f"Too few repeats ended in time to set it against FedAvg ({numbers.show(fedavg.average())})."
     return (
         f"It cannot be told apart from FedAvg ({numbers.show(fedavg.average())}), "
         f"but FedAvg is not clearly better than {_name_alone(advice.alone)}."
     )
+
+
+def _say_no_better(titles: Sequence[str]) -> str:
+    return f"{_join(titles)} {'was' if len(titles) == 1 else 'were'} no better"
 
 
 def _say_several(advice: Advice, winner: Measured) -> str:
@@ -252,12 +294,12 @@ def _say_several(advice: Advice, winner: Measured) -> str:
     shown = numbers.show_range(advice.decision.comparisons[name_rivals(method.name, one.name)].ends)
     if one is winner:
         return (
-            f"{one.title}, one model for all, did best where methods are chosen, but on test examples {method.title} "
+            f"{one.title}, one model for all, did best on validation examples, but on test examples {method.title} "
             f"is {shown}."
         )
     return (
         f"It is {shown} than {one.title} ({numbers.show(one.average())}), one model for all; {winner.title} did best "
-        "where methods are chosen, but is not clearly better."
+        "on validation examples, but is not clearly better."
     )
 
 
@@ -267,7 +309,7 @@ def _say_one_model(advice: Advice) -> str:
         found = advice.find(name)
         if found is not None and found is not advice.judged:
             parts.append(f"{what} reaches {numbers.show(found.average())}")
-    text = " and ".join(parts) or "other federated methods did no better where methods are chosen"
+    text = " and ".join(parts) or "no other federated method was better on validation examples of the same runs"
     return f"{text[:1].upper()}{text[1:]}."
 
 
