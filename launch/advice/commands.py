@@ -10,9 +10,9 @@ from launch.advice.decision import UNDECIDED
 from launch.advice.measures import Measured
 from launch.advice.verdict import Advice
 from launch.contests.methods import ALONE, Method
-from launch.contests.problem import Limits
 from launch.live.training_file import check_can_train
-from launch.pages.comparison.compared_run import read_compared_run
+from launch.pages.comparison.compared_run import ComparedRun, read_compared_run
+from launch.runs.columns import ROUND
 from launch.settings.flags import FlagError, parse_config
 from launch.settings.run_config import find_algorithm
 from launch.settings.trusted_modules import spell_trust
@@ -20,6 +20,7 @@ from launch.sweeps.tuning.search_space import format_settings
 from tff_algos.settings.config_fields import ConfigError
 
 FINE_TUNING = "fine_tuning"
+TRAINED = "trained"  # the folder beside the contest's own
 OF_THE_END = ("steps", "learning_rate")  # of fine-tuning; of FedAvg they are those of its rounds
 
 
@@ -28,40 +29,60 @@ def list_commands(advice: Advice) -> Iterator[tuple[str, str]]:
     method = advice.find(advice.decision.advised)
     entered = {each.method.name: each.method for each in advice.outcome.entered}
     if method is not None and method.runs:
-        rounds = max(1, round(method.cost.rounds))
-        settings = list_flags(advice, method, entered[method.name])
-        folder = pathlib.Path("runs") / f"{advice.outcome.problem.name}_{method.name}"
-        yield f"Train as it was done here, by {method.title}", _spell("train", [*settings, f"--run_dir={folder}"])
+        yield f"Train as it was done here, by {method.title}", spell_training(advice, method, entered[method.name])
         first = next(iter(method.runs.values()))
-        trust = shlex.split(spell_trust(read_compared_run(first, first.name).asked))
+        run = read_compared_run(first, first.name)
+        trust = shlex.split(spell_trust(run.asked))
         yield (
-            "Bring the models of its first run onto phones",
+            f"Bring the models of its first run onto phones{_say_files(method)}",
             _spell("export", [f"--run_dir={_shorten(first)}", *trust]),
         )
-        flags = spell_live(list_flags(advice, method, entered[method.name], is_limited=False))
+        flags = spell_live(list_flags(advice, method, entered[method.name]))
         # Of those that join each one takes part.
         live = [
             *(each for each in flags if not each.partition("=")[0].endswith("new_clients")),
-            f"--rounds={rounds}",
+            f"--rounds={count_rounds(run)}",
         ]
         if can_be_live(advice, live):
             yield "Train it with real devices, which join by a link", _spell("serve", live)
     elif advice.decision.verdict == UNDECIDED and (alone := advice.alone) is not None and alone.role == ALONE:
-        folder = pathlib.Path("runs") / f"{advice.outcome.problem.name}_{alone.name}"
-        flags = [*list_flags(advice, alone, entered[alone.name]), f"--run_dir={folder}"]
-        yield "Until you know, train each client alone", _spell("train", flags)
+        yield "Until you know, train each client alone", spell_training(advice, alone, entered[alone.name])
     any_run = next((path for each in advice.methods for path in each.runs.values()), None)
     if any_run is not None:
         yield "Look at all runs, in charts", _spell("compare", [f"--runs={_shorten(any_run.parents[1])}"])
 
 
-def list_flags(advice: Advice, measured: Measured, method: Method, is_limited: bool = True) -> list[str]:
-    """The flags of a run of this method with its chosen settings."""
-    limits = advice.outcome.limits.get(measured.name, Limits(round(measured.cost.rounds)))
+def spell_training(advice: Advice, measured: Measured, method: Method) -> str:
+    """The command that does the method's first run again, with its number of rounds in place of its limits."""
+    seed, first = next(iter(measured.runs.items()))
+    rounds = count_rounds(read_compared_run(first, first.name))
+    # In the advice's folder, so that two of the same data do not collide.
+    folder = _shorten(first.parents[2] / TRAINED / measured.name)
+    own = [*([f"--seed={seed}"] if seed else []), f"--rounds={rounds}", "--fairness", f"--run_dir={folder}"]
+    return _spell("train", [*list_flags(advice, measured, method), *own])
+
+
+def count_rounds(run: ComparedRun) -> int:
+    """The rounds that the run had, whatever ended it."""
+    return int(run.columns[ROUND][-1])
+
+
+def _say_files(method: Measured) -> str:
+    """What is exported of several models."""
+    number = len(set(method.used.values()))
+    if number <= 1:
+        return ""
+    return (
+        ", a file a client"
+        if number == len(method.used)
+        else ", a file a model; each client uses the one that fits its data"
+    )
+
+
+def list_flags(advice: Advice, measured: Measured, method: Method) -> list[str]:
+    """The flags of a run of this method with its chosen settings, without its length."""
     chosen = format_settings(measured.settings)
-    # 0 is no limit, which needs no flag.
-    given = [flag for flag in limits.arguments if float(flag.partition("=")[2])] if is_limited else []
-    return [f"--algo={method.algo}", *advice.outcome.problem.arguments, *method.fixed, *chosen, *given]
+    return [f"--algo={method.algo}", *advice.outcome.problem.arguments, *method.fixed, *chosen]
 
 
 def spell_live(flags: Sequence[str]) -> list[str]:

@@ -131,6 +131,19 @@ def tabulate_clients(advice: Advice) -> Table | None:
     return Table(["Client", advice.judged.title, advice.alone.title, "Difference"], rows, note)
 
 
+def tabulate_models(advice: Advice) -> Table | None:
+    """Which clients use which model, in the first run of the judged method; None where all use one, or each its own."""
+    method = advice.judged
+    groups: dict[str, list[str]] = {}
+    for client, model in (method.used if method else {}).items():
+        groups.setdefault(model, []).append(show_cell(client))
+    if not 1 < len(groups) < len(method.used if method else {}):
+        return None
+    order = sorted(groups, key=lambda model: (len(model), model))
+    rows = [[show_cell(model), f"{len(groups[model]):,}", ", ".join(groups[model])] for model in order]
+    return Table(["Model", "Clients", "Their names"], rows)
+
+
 def _show_signed(numbers: Numbers, gain: float) -> str:
     return f"{numbers.show_gain(gain)}{_sign(gain)}"
 

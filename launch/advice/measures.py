@@ -68,6 +68,7 @@ class Measured(NamedTuple):
       new: as `tests`, of clients that took no part in training; empty if none were held out.
       sizes: test examples of each client, as a mean over the seeds.
       models: how many models its clients have together in the end, by seed.
+      used: the model that each client has in the end, of the first seed.
       cost: of its runs.
       settings: the chosen ones.
       runs: folders by seed.
@@ -88,6 +89,7 @@ class Measured(NamedTuple):
     runs: Mapping[int, pathlib.Path] = NOTHING
     notes: Sequence[str] = ()
     is_natural: bool = True
+    used: Mapping[str, str] = NOTHING
 
     @property
     def is_federated(self) -> bool:
@@ -138,7 +140,7 @@ def _measure(entered: Entered, task: TaskColumns, limits: Limits | None) -> Meas
     tests, validations, new, models, costs = {}, {}, {}, {}, []
     sizes: dict[str, list[float]] = {}
     notes: Sequence[str] = ()
-    is_natural = True
+    is_natural, used = True, {}
     for seed, path in sorted(entered.runs.items()):
         run, summary = read_compared_run(path, path.name), read_json(path / SUMMARY_FILE)
         tests[seed], new[seed] = (_read_clients(run, task, took_part) for took_part in (True, False))
@@ -147,7 +149,8 @@ def _measure(entered: Entered, task: TaskColumns, limits: Limits | None) -> Meas
             validations[seed] = validation
         for name, size in _read_column(run, NUM_TEST, True).items():
             sizes.setdefault(name, []).append(size)
-        models[seed] = len(set(_read_column(run, MODEL, True).values()))
+        of_clients = {name: str(model) for name, model in _read_column(run, MODEL, True).items()}
+        used, models[seed] = used or of_clients, len(set(of_clients.values()))
         costs.append(_read_cost(run, summary, limits))
         notes = notes or run.data
         is_natural = is_natural and run.asked.get("partition") == NATURAL
@@ -166,6 +169,7 @@ def _measure(entered: Entered, task: TaskColumns, limits: Limits | None) -> Meas
         dict(sorted(entered.runs.items())),
         notes,
         is_natural,
+        used,
     )
 
 

@@ -14,6 +14,7 @@ from launch.advice.details import (
     tabulate_clients,
     tabulate_comparisons,
     tabulate_methods,
+    tabulate_models,
     tabulate_trials,
 )
 from launch.advice.picture import draw_methods
@@ -60,6 +61,7 @@ def assemble_page(advice: Advice) -> str:
         doubts=explain_doubt(advice),
         comparisons=tabulate_comparisons(advice),
         clients=tabulate_clients(advice),
+        models=tabulate_models(advice),
         plan=list_plan(advice),
         trials=list(tabulate_trials(advice)),
         left_out=list_left_out(advice),

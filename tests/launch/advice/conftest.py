@@ -25,7 +25,8 @@ def write_contest(tmp_path):
                 base = mean + 0.001 * (seed - 1)
                 results = {f"client_{i}": round(base + 0.01 * each, 4) for i, each in enumerate(OFFSETS[name])}
                 new = [] if name == "local_only" else [("client_6", mean)]
-                given = write_seed(folder, name, seed, results, mean, flag_values(config), new=new)
+                model = {each: f"model_{int(each[-1]) % 2}" for each in results} if name == "ifca" else "global"
+                given = write_seed(folder, name, seed, results, mean, flag_values(config), new=new, model=model)
                 runs.setdefault(name, {})[seed] = given
         outcome = make_outcome(list(runs), arguments=ARGUMENTS, runs=runs)
         answers = {f"client_{i}": 0.1 + 0.01 * (i % 3) for i in range(6)}

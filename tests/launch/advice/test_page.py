@@ -12,12 +12,14 @@ import launch.compare
 import launch.export
 import launch.serve
 from launch.advice.commands import list_commands, spell_live
+from launch.advice.details import tabulate_models
 from launch.advice.facts import collect_facts, write_facts
 from launch.advice.page import assemble_page, write_page
 from launch.advice.picture import LEFT, RIGHT, draw_methods
 from launch.advice.sentences import say_advice
 from launch.advice.trivial import ALL, OWN, Row
 from launch.advice.verdict import build_chooser, judge
+from launch.contests.problem import Limits
 from launch.pages.report.words import NBSP
 from launch.pages.templates import compute_digest
 from launch.settings.flags import parse_config
@@ -94,6 +96,7 @@ def test_commands_are_understood(advice, tmp_path, monkeypatch, capsys):
     commands = {shlex.split(command)[2]: shlex.split(command)[3:] for _, command in list_commands(advice)}
     assert list(commands) == ["launch.train", "launch.export", "launch.compare"], "IFCA cannot be live"
     config = parse_config(commands["launch.train"])
+    assert commands["launch.train"][-3:] == ["--rounds=40", "--fairness", "--run_dir=advice/trained/ifca"]
     assert (config.algo, config.rounds, config.num_clients, config.algorithm.training.learning_rate) == (
         *("ifca", 40, 6, 0.05),
     )
@@ -102,12 +105,36 @@ def test_commands_are_understood(advice, tmp_path, monkeypatch, capsys):
     assert launch.compare.main([*commands["launch.compare"], "--output=all.html"]) == 0, capsys.readouterr()
 
 
+def test_training_is_that_of_the_first_run(write_contest):
+    """Its limits ended it after 40 rounds: these are given, and no limits; another seed than 0 is named."""
+    outcome, rows = write_contest()
+    outcome = outcome._replace(limits=dict.fromkeys(outcome.limits, Limits(200, 5e6, 3.5)))
+    (train,) = (command for _, command in list_commands(judge(outcome, rows)) if "launch.train" in command)
+    assert "--rounds=40" in train and "most_" not in train and "limit" not in train and "--seed" not in train
+    advice = judge(outcome, rows)
+    cut = advice._replace(methods=tuple(each._replace(runs={1: each.runs[1]}) for each in advice.methods))
+    assert "--seed=1 --rounds=40" in next(command for _, command in list_commands(cut))
+
+
+def test_of_several_models_it_is_said_who_uses_which(advice, write_contest):
+    """In IFCA's first run clients 0, 2 and 4 have one, and 1, 3 and 5 the other."""
+    assert tabulate_models(advice).rows == [
+        ["model_0", "3", "client_0, client_2, client_4"],
+        ["model_1", "3", "client_1, client_3, client_5"],
+    ]
+    text = Page(assemble_page(advice)).text
+    assert "Which clients use which model" in text
+    assert "onto phones, a file a model; each client uses the one that fits its data:" in text
+    shared = judge(*write_contest({"fedavg": 0.95}))
+    assert tabulate_models(shared) is None and "a file a" not in Page(assemble_page(shared)).text
+
+
 def test_what_can_be_live_has_a_command_for_it(write_contest):
     outcome, rows = write_contest({"fedavg": 0.95})
     commands = dict(list_commands(judge(outcome, rows)))
     (served,) = (command for command in commands.values() if "launch.serve" in command)
     request = launch.serve.parse_request(shlex.split(served)[3:])
-    assert (request.config.algo, request.config.rounds, request.config.new_clients) == ("fedavg", 1, 0)
+    assert (request.config.algo, request.config.rounds, request.config.new_clients) == ("fedavg", 40, 0)
 
 
 def test_fedavg_that_fine_tunes_is_live_as_fine_tuning():
