@@ -19,15 +19,21 @@ def choose_winner(methods: Sequence[Measured], task: TaskColumns) -> Measured | 
     federated = [each for each in methods if each.is_federated and each.validations]
     if not federated:
         return None
-    seeds = set.intersection(*(set(each.validations) for each in federated))
+    seeds = list_common_seeds(federated)
     # Without a common one nothing is paired, and each has its own mean.
-    scores = {each.name: each.average_validation(sorted(seeds or each.validations)) for each in federated}
+    scores = {each.name: each.average_validation(seeds or each.validations) for each in federated}
     known = [(task.sign * score, each) for each in federated if (score := scores[each.name]) is not None]
     if not known:
         return None
     best = max(score for score, _ in known)
     near = [each for score, each in known if best - score <= NEAR * (1 if is_share(task) else abs(best))]
     return min(near, key=lambda each: float("inf") if each.cost.bytes is None else each.cost.bytes)
+
+
+def list_common_seeds(methods: Sequence[Measured]) -> list[int]:
+    """The seeds on which all federated ones have validation results."""
+    known = [set(each.validations) for each in methods if each.is_federated and each.validations]
+    return sorted(set.intersection(*known)) if known else []
 
 
 def choose_row(rows: Sequence[Measured], task: TaskColumns) -> Measured | None:

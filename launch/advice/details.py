@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from launch.advice.choices import FEDAVG
+from launch.advice.choices import FEDAVG, list_common_seeds
 from launch.advice.contrasts import CLIENTS, LEAST_CLIENTS
 from launch.advice.decision import count_looks
-from launch.advice.measures import BYTES, TIME, Measured, average_results
+from launch.advice.measures import BYTES, TIME, Cost, Measured, average_results
 from launch.advice.questions import MAIN, Comparison
 from launch.advice.sentences import Numbers, get_numbers
 from launch.advice.verdict import Advice
@@ -24,23 +24,45 @@ LOW = 0.001  # a p-value below is said to be below
 def tabulate_methods(advice: Advice) -> Table:
     """A row a method, then those without a model; results are means over the clients and the seeds."""
     numbers, has_new = get_numbers(advice), any(each.new for each in advice.methods)
-    columns = ["Method", advice.task.heading, f"Better than alone by{_name_unit(numbers)}", "Worst tenth"]
-    columns += [*(["New clients"] if has_new else []), "Traffic a client", "Device time", "Rounds", "Ended by", "Seeds"]
-    rows = []
+    columns = ["Method", f"Better than alone by{_name_unit(numbers)}", advice.task.heading]
+    columns += ["On validation examples", "Worst tenth", *(["New clients"] if has_new else [])]
+    rows, seeds = [], list_common_seeds(advice.methods)
     for each in (*advice.methods, *advice.rows):
         comparison = advice.beside_alone.get(each.name)
-        row = [_title(advice, each), numbers.show(each.average()), _show_beside(numbers, comparison)]
-        row.append(numbers.show(each.average_worst_tenth(advice.task)))
+        row = [_title(advice, each), _show_beside(numbers, comparison), numbers.show(each.average())]
+        row.append(_show_known(numbers, each.average_validation(seeds or each.validations)))
+        row.append(_show_known(numbers, each.average_worst_tenth(advice.task)))
         if has_new:
-            row.append(numbers.show(average_results(each.new)) if each.new else UNKNOWN)
-        rows.append([*row, *_show_cost(each), str(len(each.tests))])
-    return Table(columns, rows)
+            row.append(_show_known(numbers, average_results(each.new)))
+        rows.append([*row, *_show_spent(each)])
+    note = (
+        "Validation results choose the best method, over the repeats that all have; test results, all others here, "
+        "compare. FedAvg and training alone are compared whatever their trials gave."
+    )
+    return Table([*columns, "Traffic a client", "Device time"], rows, note)
+
+
+def tabulate_lengths(advice: Advice) -> Table:
+    """How long the runs of each method were."""
+    rows = []
+    for each in advice.methods:
+        limit = LIMITS.get(each.cost.limit, "rounds") if each.is_federated else "rounds"
+        rows.append([each.title, show_cell(float(round(each.cost.rounds))), limit, _list_seeds(each)])
+    return Table(["Method", "Rounds", "Ended by", "Seeds"], rows)
+
+
+def _list_seeds(each: Measured) -> str:
+    return ", ".join(map(str, sorted(each.tests)))
 
 
 def _title(advice: Advice, each: Measured) -> str:
     is_advised = each.name == advice.decision.advised
     title = f"{each.title[:1].upper()}{each.title[1:]}"
     return f"{title} (advised)" if is_advised else title
+
+
+def _show_known(numbers: Numbers, value: float | None) -> str:
+    return UNKNOWN if value is None else numbers.show(value)
 
 
 def _show_beside(numbers: Numbers, comparison: Comparison | None) -> str:
@@ -51,14 +73,10 @@ def _name_unit(numbers: Numbers) -> str:
     return f", {numbers.unit}" if numbers.unit else ""
 
 
-def _show_cost(each: Measured) -> list[str]:
-    cost = each.cost
-    if not each.runs:
-        return [UNKNOWN] * 4
+def _show_spent(each: Measured) -> list[str]:
+    cost = each.cost if each.runs else Cost()
     sent = UNKNOWN if cost.bytes is None else show_bytes(cost.bytes)
-    seconds = UNKNOWN if cost.seconds is None else show_seconds(cost.seconds)
-    limit = LIMITS.get(cost.limit, "rounds") if each.is_federated else "rounds"
-    return [sent, seconds, show_cell(float(round(cost.rounds))), limit]
+    return [sent, UNKNOWN if cost.seconds is None else show_seconds(cost.seconds)]
 
 
 def list_settings(advice: Advice) -> list[tuple[str, str]]:
@@ -183,7 +201,8 @@ def explain_doubt(advice: Advice) -> list[str]:
     fedavg = ", the best against FedAvg, and FedAvg against training alone" if advice.find(FEDAVG) else ""
     fedavg += ", and whether several models are better than one"
     sentences = [
-        "Settings and the best method were chosen on validation examples; results here are on test examples.",
+        "Settings and the best method were chosen on validation examples; results here are on test examples. The best "
+        "method is chosen over the fresh seeds that all have, so that none wins by a seed more.",
         "Each difference is paired, and doubted twice: over the seeds, and over the clients. The larger p-value "
         "counts, and a range reaches as far as either.",
         f"The questions are federate or not{fedavg}. Their p-values are corrected by Holm's procedure for an error "

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from launch.advice.contrasts import CLIENTS, EXAMPLES, SEEDS, Sample, find_quantile
 from launch.advice.questions import Comparison
+from launch.console.shown_text import format_count
 
 POWER = 0.8
 MOST = 100_000  # more is not counted
@@ -81,7 +82,7 @@ def say_need(needs: list[Need], sizes_of_clients: float | None) -> str:
         if need.needed is None:
             return "take far more data than yours"
         if need.unit == SEEDS:
-            parts.append(f"{need.needed - need.now:,} more repeats")
+            parts.append(format_count(need.needed - need.now, "more repeat"))
         elif need.unit == EXAMPLES:
             parts.append(f"about {round_up(need.needed):,} test examples in place of {need.now:,}")
         elif need.unit == CLIENTS:

@@ -13,6 +13,7 @@ from launch.advice.details import (
     list_settings,
     tabulate_clients,
     tabulate_comparisons,
+    tabulate_lengths,
     tabulate_methods,
     tabulate_models,
     tabulate_trials,
@@ -40,9 +41,8 @@ def assemble_page(advice: Advice) -> str:
     """The page's HTML."""
     style = "\n".join(["", *(path.read_text(encoding="utf-8") for path in (STYLE, OWN_STYLE))])
     outcome = advice.outcome
-    number = sum(bool(each.runs) for each in outcome.entered)
     of_runs = next((each.notes for each in advice.methods if each.notes), ())
-    about = f"{count(number, 'method')} compared in {format_duration(outcome.seconds)} on this machine"
+    about = f"{_say_how_many(advice)} in {format_duration(outcome.seconds)} on this machine"
     return render(
         "advice/advice.html.j2",
         title=f"Should {escape_hidden(outcome.problem.name)} be federated?",
@@ -61,9 +61,21 @@ def assemble_page(advice: Advice) -> str:
         doubts=explain_doubt(advice),
         comparisons=tabulate_comparisons(advice),
         clients=tabulate_clients(advice),
+        lengths=tabulate_lengths(advice) if advice.methods else None,
         models=tabulate_models(advice),
         plan=list_plan(advice),
         trials=list(tabulate_trials(advice)),
         left_out=list_left_out(advice),
         notes=list(dict.fromkeys((*advice.notes, *of_runs))),
     )
+
+
+def _say_how_many(advice: Advice) -> str:
+    """For example "9 methods tried, 4 of them compared on fresh seeds"."""
+    entered = advice.outcome.entered
+    tried, compared = (
+        sum(map(bool, each)) for each in ([e.trials or e.runs for e in entered], [e.runs for e in entered])
+    )
+    if compared == tried:
+        return f"{count(tried, 'method')} tried and compared on fresh seeds"
+    return f"{count(tried, 'method')} tried, {compared:,} of them compared on fresh seeds"

@@ -14,7 +14,7 @@ from launch.pages.report.words import NBSP
 from launch.runs.task_columns import find_bounds
 
 LEFT, RIGHT = 3.0, 97.0  # percent of the width that values take
-MOST_TICKS, EDGE = 5, 7.0
+MOST_TICKS = 5
 WIDE = 3.0  # times the distance of the results, how far ranges go at most beyond them
 FAR = 1.5  # times the width of everything else: a row without a model beyond would push all that to one side
 
@@ -29,6 +29,7 @@ class Bar(NamedTuple):
       is_advised: whether it is.
       at: where its result is.
       ends: of the range; None without any.
+      leaves: whether the range goes on beyond the picture, to the left and to the right.
     """
 
     title: str
@@ -37,6 +38,7 @@ class Bar(NamedTuple):
     is_advised: bool
     at: float
     ends: tuple[float, float] | None
+    leaves: tuple[bool, bool] = (False, False)
 
 
 class Picture(NamedTuple):
@@ -45,8 +47,8 @@ class Picture(NamedTuple):
     Attributes:
       bars: the best method first.
       alone: where training alone is; None if it is unknown.
-      trivial: likewise, the best row without a model; at the edge if it is far off.
-      row: that row in words; "" without any.
+      trivial: likewise, the best row without a model; None, too, if it is far off.
+      row: that row in words; "" where it is not drawn.
       ticks: (place, text) along the axis.
       described: the picture in words.
     """
@@ -57,6 +59,14 @@ class Picture(NamedTuple):
     row: str
     ticks: list[tuple[float, str]]
     described: str
+
+    @property
+    def has_ranges(self) -> bool:
+        return any(bar.ends for bar in self.bars)
+
+    @property
+    def has_arrows(self) -> bool:
+        return any(any(bar.leaves) for bar in self.bars)
 
 
 def draw_methods(advice: Advice) -> Picture | None:
@@ -71,7 +81,10 @@ def draw_methods(advice: Advice) -> Picture | None:
         ends = None
         if comparison and alone is not None and comparison.ends and comparison.contrast.gain is not None:
             result_beside = alone + sign * comparison.contrast.gain
-            ends = tuple(sorted(alone + sign * end for end in comparison.ends))
+            # No share is above 100 %.
+            least, most = _find_bounds(advice)
+            low, high = sorted(alone + sign * end for end in comparison.ends)
+            ends = (max(low, least), min(high, most))
         else:
             result_beside = result
         found.append((each, result, result_beside, ends))
@@ -86,12 +99,22 @@ def draw_methods(advice: Advice) -> Picture | None:
             each.name == advice.decision.advised,
             scale.place(beside),
             None if ends is None else (scale.place(ends[0]), scale.place(ends[1])),
+            (False, False)
+            if ends is None
+            else (scale.find_side(ends[0]) == "left", scale.find_side(ends[1]) == "right"),
         )
         for each, result, beside, ends in found
     ]
-    alone_at, row_at = (None if value is None else scale.place(value) for value in (alone, row))
-    told = _say_row(advice, numbers, row, "" if row is None else scale.find_side(row))
+    is_there = row is not None and not scale.find_side(row)
+    alone_at, row_at = (None if alone is None else scale.place(alone), scale.place(row) if is_there else None)
+    told = _say_row(advice, numbers, row) if is_there else ""
     return Picture(bars, alone_at, row_at, told, list(scale.list_ticks(numbers)), _describe(advice, bars))
+
+
+def _find_bounds(advice: Advice) -> tuple[float, float]:
+    """Between which all results lie."""
+    least, most = find_bounds([advice.task])[advice.task.client_test]
+    return -math.inf if least is None else least, math.inf if most is None else most
 
 
 class _Scale:
@@ -105,9 +128,9 @@ class _Scale:
             low, high = min(low, row), max(high, row)
         # Ranges that are far wider than that are cut.
         room = max(WIDE * (high - low), 5 * advice.margin) or 1.0
-        least, most = find_bounds([advice.task])[advice.task.client_test]
-        low = max([low - room, min([low, *(ends[0] for ends in ranges)]), *([] if least is None else [least])])
-        high = min([high + room, max([high, *(ends[1] for ends in ranges)]), *([] if most is None else [most])])
+        self._bounds = _find_bounds(advice)
+        low = max(low - room, min([low, *(ends[0] for ends in ranges)]), self._bounds[0])
+        high = min(high + room, max([high, *(ends[1] for ends in ranges)]), self._bounds[1])
         edge = 0.04 * ((high - low) or room)
         self._low, self._high = low - edge, high + edge
 
@@ -125,16 +148,13 @@ class _Scale:
         step = next(factor * size for factor in (1, 2, 5, 10) if factor * size >= rough)
         first = math.ceil(self._low / step)
         for i in range(first, math.floor(self._high / step) + 1):
-            # At the ends there is no room for letters.
-            if EDGE < self.place(i * step) < 100 - EDGE:
+            # Beyond the bounds is only room for dots.
+            if self._bounds[0] <= i * step <= self._bounds[1]:
                 yield self.place(i * step), numbers.show(i * step).replace(f".0{NBSP}%", f"{NBSP}%")
 
 
-def _say_row(advice: Advice, numbers: Numbers, value: float | None, side: str) -> str:
-    row = advice.find(advice.decision.trivial)
-    if row is None or value is None:
-        return ""
-    return f"{row.title}, without a model: {numbers.show(value)}{f', further {side}' if side else ''}"
+def _say_row(advice: Advice, numbers: Numbers, value: float) -> str:
+    return f"{advice.find(advice.decision.trivial).title}, without a model: {numbers.show(value)}"
 
 
 def _describe(advice: Advice, bars: list[Bar]) -> str:

@@ -161,6 +161,7 @@ def _say_too_little_time(advice: Advice) -> Iterator[str]:
         numbers.show(average_results({seed: each.tests[seed] for seed in seeds})) for each in (method, alone)
     )
     gain, metric = advice.decision.over_alone.contrast.gain or 0.0, _name_metric(advice)
+    metric = metric if metric[:2].isupper() else f"{metric[:1].lower()}{metric[1:]}"
     few = f"only {count(len(seeds), 'repeat')} of both ended in time"
     if gain > 0:
         how = "alone" if alone.role == ROLE_ALONE else _name_alone(alone)

@@ -50,6 +50,7 @@ def test_needs_in_words():
     assert say_need([clients], None) == "take about 58 clients like yours in place of 20"
     assert say_need([Need(EXAMPLES, 60, 1234)], 20.0) == "take about 1,300 test examples in place of 60"
     assert say_need([Need(CLIENTS, 20, None)], 15.0) == "take far more data than yours"
+    assert say_need([Need(SEEDS, 3, 4)], 15.0) == "take 1 more repeat"
     assert say_need([], 15.0) == ""
 
 

@@ -7,18 +7,19 @@ import re
 import shlex
 
 import pytest
+from made_contests import make_measured, make_outcome
 
 import launch.compare
 import launch.export
 import launch.serve
 from launch.advice.commands import list_commands, spell_live
-from launch.advice.details import tabulate_models
+from launch.advice.details import tabulate_lengths, tabulate_methods, tabulate_models
 from launch.advice.facts import collect_facts, write_facts
 from launch.advice.page import assemble_page, write_page
 from launch.advice.picture import LEFT, RIGHT, draw_methods
 from launch.advice.sentences import say_advice
 from launch.advice.trivial import ALL, OWN, Row
-from launch.advice.verdict import build_chooser, judge
+from launch.advice.verdict import assemble, build_chooser, judge
 from launch.contests.problem import Limits
 from launch.pages.report.words import NBSP
 from launch.pages.templates import compute_digest
@@ -78,7 +79,7 @@ def test_the_picture(advice):
     assert (ifca.title, ifca.shown.replace(NBSP, " "), ifca.is_advised) == ("IFCA", "91.0 %", True)
     assert LEFT < picture.alone == local.at < fedavg.at < ifca.at < RIGHT and local.ends is None
     assert picture.alone < ifca.ends[0] < ifca.at < ifca.ends[1]
-    assert picture.trivial == LEFT and picture.row.replace(NBSP, " ").endswith("11.0 %, further left")
+    assert picture.trivial is None and picture.row == "", "far off, where nothing is drawn"
     assert [text.replace(NBSP, " ") for _, text in picture.ticks][:2] == ["85 %", "90 %"]
     assert picture.described.startswith("Accuracy of each method: IFCA")
 
@@ -87,7 +88,57 @@ def test_a_row_near_the_methods_is_a_line_among_them(write_contest):
     outcome, rows = write_contest()
     near = Row({f"client_{i}": 0.75 for i in range(6)}, {}, 0.75)
     picture = draw_methods(judge(outcome, {seed: {OWN: near, ALL: near} for seed in rows}))
-    assert LEFT < picture.trivial < picture.alone and "further" not in picture.row
+    assert LEFT < picture.trivial < picture.alone and picture.row.replace(NBSP, " ").endswith("model: 75.0 %")
+
+
+def test_ranges_end_at_what_is_possible_or_in_an_arrow():
+    """Of 0.9 beside 0.8, ranges reach from below 0.5 to beyond 1: to the right only to 100 %, to the left an arrow."""
+    means = {"local_only": (0.8, 0.8, 0.8), "fedavg": (0.98, 0.98, 0.74)}
+    offsets = (0.0, 0.005, -0.005, 0.01, -0.01, 0.0)
+    methods = [make_measured(name, each, offsets) for name, each in means.items()]
+    rows = [make_measured(OWN, (0.79, 0.79, 0.79), offsets)]
+    advice = assemble(make_outcome(means), methods, rows)
+    low, high = (0.8 + end for end in advice.beside_alone["fedavg"].ends)
+    assert low < 0.5 and high > 1
+    picture = draw_methods(advice)
+    fedavg, local = picture.bars
+    assert fedavg.leaves == (True, False) and local.leaves == (False, False)
+    assert fedavg.ends[0] == LEFT and fedavg.at < fedavg.ends[1] < RIGHT
+    assert picture.has_arrows and picture.has_ranges
+    assert {text.replace(NBSP, " ") for _, text in picture.ticks} >= {"80 %", "100 %"}
+    text = assemble_page(advice)
+    assert text.count('class="arrow"') == 1 and "goes on beyond the picture" in text
+
+
+def test_the_legend_is_of_what_is_drawn(advice, write_contest):
+    text = Page(assemble_page(advice)).text
+    assert "range of the difference from alone" in text
+    assert "goes on beyond" not in text and "without a model:" not in text
+    outcome, rows = write_contest()
+    two = tuple(each._replace(runs={s: p for s, p in each.runs.items() if s < 2}) for each in outcome.entered)
+    short = judge(outcome._replace(entered=two), rows)
+    text = Page(assemble_page(short)).text
+    assert "range of the difference" not in text and text.count("Too little time") == 2
+
+
+def test_the_table_begins_with_what_matters(advice):
+    table = tabulate_methods(advice)
+    assert table.columns == [
+        *("Method", "Better than alone by, points", "Accuracy", "On validation examples", "Worst tenth"),
+        *("New clients", "Traffic a client", "Device time"),
+    ]
+    ifca = [cell.replace(NBSP, " ") for cell in table.rows[0]]
+    assert ifca[0] == "IFCA (advised)" and " to " in ifca[1] and ifca[2:4] == ["91.0 %", "90.0 %"]
+    assert "FedAvg and training alone are compared whatever" in table.note
+    assert tabulate_lengths(advice).rows[0] == ["IFCA", "1", "rounds", "0, 1, 2"]
+    assert "3 methods tried and compared on fresh seeds in" in Page(assemble_page(advice)).text
+
+
+def test_methods_that_were_tried_are_counted_beside_those_compared(write_contest):
+    outcome, rows = write_contest()
+    entered = tuple(each._replace(runs={}) if each.method.name == "ifca" else each for each in outcome.entered)
+    text = Page(assemble_page(judge(outcome._replace(entered=entered), rows))).text
+    assert "3 methods tried, 2 of them compared on fresh seeds in" in text
 
 
 def test_commands_are_understood(advice, tmp_path, monkeypatch, capsys):

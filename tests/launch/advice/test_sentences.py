@@ -171,12 +171,12 @@ def test_too_little_time():
     what, by_how_much, needs, *_ = say(means)
     assert what == "Too little time to tell whether to federate: it is between FedAvg and training alone."
     assert by_how_much == (
-        "FedAvg leads: 90.0 %, alone 80.0 % (Accuracy on clients' own test examples), but only 2 repeats of both ended "
+        "FedAvg leads: 90.0 %, alone 80.0 % (accuracy on clients' own test examples), but only 2 repeats of both ended "
         "in time."
     )
     assert needs == "A verdict needs 3 repeats: give the same command more --minutes, and it goes on from here."
     means = {"local_only": (0.9, 0.9, 0.6), "fedavg": (0.8, 0.8)}
-    assert say(means)[1].startswith("Training alone leads: 90.0 %, FedAvg 80.0 % (Accuracy"), "on the seeds of both"
+    assert say(means)[1].startswith("Training alone leads: 90.0 %, FedAvg 80.0 % (accuracy"), "on the seeds of both"
     nothing = say({"local_only": (0.8,)})
     assert nothing[1] == "What is missing: a finished run of a federated method on a fresh seed."
 
