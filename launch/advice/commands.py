@@ -45,7 +45,7 @@ def list_commands(advice: Advice) -> Iterator[tuple[str, str]]:
         ]
         if can_be_live(advice, live):
             yield "Train it with real devices, which join by a link", _spell("serve", live)
-    elif advice.decision.verdict == UNDECIDED and (alone := advice.alone) is not None and alone.role == ALONE:
+    elif advice.decision.verdict == UNDECIDED and (alone := advice.alone) and alone.role == ALONE and alone.runs:
         yield "Until you know, train each client alone", spell_training(advice, alone, entered[alone.name])
     any_run = next((path for each in advice.methods for path in each.runs.values()), None)
     if any_run is not None:

@@ -12,6 +12,7 @@ from launch.advice.contrasts import LEAST_CLIENTS
 from launch.advice.decision import ALONE, FEDERATE, NOTHING_LEARNED, UNDECIDED
 from launch.advice.measures import TRIVIAL, Measured, average_results, is_share
 from launch.advice.needs import say_need
+from launch.advice.phrases import explain
 from launch.advice.questions import OVER_FEDAVG, Comparison, name_rivals
 from launch.advice.verdict import Advice
 from launch.contests.methods import ALONE as ROLE_ALONE
@@ -102,7 +103,9 @@ def get_numbers(advice: Advice) -> Numbers:
 
 def _say_federate(advice: Advice) -> Iterator[str]:
     method, decision = advice.judged, advice.decision
-    yield f"Federate, with {method.title}: your clients do better together than alone."
+    entered = {each.method.name: each.method for each in advice.outcome.entered}
+    what = explain(method, entered.get(method.name)) or "your clients do better together than alone"
+    yield f"Federate, with {method.title}: {what}."
     rising = ", but training alone was still improving" if advice.alone.name in advice.rising else ""
     yield f"{_say_results(advice, method, advice.alone)}: {_say_lead(advice, decision.over_alone)}{rising}."
     yield _say_beside_fedavg(advice)
@@ -259,8 +262,8 @@ def _say_beside_fedavg(advice: Advice) -> str:
     if method is fedavg and winner is fedavg:
         others = [each.title for each in advice.methods if each.is_federated and each is not fedavg]
         if not others:
-            return "FedAvg trains one model for all; no other federated method was run beside it."
-        return f"FedAvg trains one model for all; {_say_no_better(others)} on validation examples of the same runs."
+            return "No other federated method was run beside FedAvg."
+        return f"{_say_no_better(others)} than FedAvg on validation examples of the same runs."
     if method is fedavg and made.is_worse:
         return f"{winner.title} did best on validation examples, but FedAvg is better on test examples."
     if method is fedavg and made.is_better:
