@@ -66,11 +66,13 @@ def _contest(
     # Here, since a request that is wrong has no need of it.
     from launch.advice.verdict import build_chooser
 
+    reserved_s = min(RESERVED_SHARE * request.seconds, MOST_RESERVED_S)
     outcome = run_contest(
         problem,
         chosen.methods,
         request.runs_dir / problem.name,
-        seconds=request.seconds - min(RESERVED_SHARE * request.seconds, MOST_RESERVED_S),
+        seconds=request.seconds - reserved_s,
+        reserved_s=reserved_s,
         jobs=request.jobs,
         always=[method.name for method in chosen.methods if method.name in ALWAYS],
         rounds=request.rounds,

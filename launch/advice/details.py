@@ -172,14 +172,15 @@ def tabulate_trials(advice: Advice) -> Iterator[tuple[str, Table]]:
     for entered in advice.outcome.entered:
         rows = [_show_trial(entered, trial, numbers) for trial in entered.trials]
         if rows:
-            yield entered.method.title, Table(["Trial", "Short", "Whole", "Settings", "Remark"], rows)
+            yield entered.method.title, Table(["Setting", "Short", "Whole", "What it is", "Remark"], rows)
 
 
 def _show_trial(entered: Entered, trial: TrialResult, numbers: Numbers) -> list[str]:
     means = [numbers.show(compute_mean(scores.values())) if scores else UNKNOWN for scores in trial.scores]
     is_chosen = entered.chosen is not None and trial.settings == entered.chosen
     remark = "chosen" if is_chosen else escape_hidden(trial.why_out)
-    return [str(trial.number), *means, describe_settings(trial.settings), remark]
+    # As the lines of the contest count them.
+    return [str(trial.number + 1), *means, describe_settings(trial.settings), remark]
 
 
 def list_plan(advice: Advice) -> list[tuple[str, str]]:

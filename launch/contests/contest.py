@@ -59,6 +59,7 @@ def run_contest(
     choose_more: ChooseMore = lambda outcome: (),
     equal: Collection[str] = (VIRTUAL_S,),
     spent_s: float = 0.0,
+    reserved_s: float = 0.0,
     plan_only: bool = False,
     clock: Callable[[], float] = time.monotonic,
     open_engine: OpenEngine = OPEN_ENGINE,
@@ -76,6 +77,7 @@ def run_contest(
       choose_more: which methods get a further fresh seed.
       equal: what federated methods may spend as much of as FedAvg on the same seed: `VIRTUAL_S`, `BYTES` or both.
       spent_s: seconds that this command took before, which count, too.
+      reserved_s: that it takes afterwards, beside `seconds`; they count in what is said of the whole time.
       plan_only: whether nothing is run but what the plan needs, and the outcome is as far as it is known.
       clock: seconds from any start on.
       open_engine: makes the runs.
@@ -98,11 +100,11 @@ def run_contest(
         engine = open_engine(_list_like_all(builder, methods), jobs)
         stack.callback(engine.close)
         kept = KeptEngine(engine, clock, min(_PATIENCE * seconds, _MOST_PATIENCE_S))
-        runner = StageRunner(problem, journal, builder, spending, results, kept, seconds, calibrated)
+        runner = StageRunner(problem, journal, builder, spending, results, kept, seconds, calibrated, methods)
         _check_same(journal, builder, runner)
-        stages = Stages(methods, always, journal, builder, spending, results, runner, seconds, kept.slots)
+        stages = Stages(methods, always, journal, builder, spending, results, runner, seconds, kept.slots, reserved_s)
         try:
-            stages.plan(rounds)
+            stages.plan(rounds, plan_only)
             return stages.build_outcome() if plan_only else stages.run(choose_more)
         finally:
             # However it ends, what it took counts. A finished one takes nothing any more.

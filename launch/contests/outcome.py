@@ -56,7 +56,7 @@ class Outcome(NamedTuple):
       limits: {name of a method: what each of its whole runs may spend}, of methods that the plan has.
       entered: all methods in the order that they were given.
       seconds: real ones, of all commands together.
-      is_cut: whether the time ended before all was run that the plan has.
+      is_cut: whether the time ended before all was run on fresh seeds that the plan has.
     """
 
     problem: Problem

@@ -1,5 +1,6 @@
 """How much is tried: the numbers of a contest, by what its time allows. Imports no TensorFlow."""
 
+import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -18,6 +19,10 @@ MOST_ROUNDS_FOR_ONE = 10
 ROUNDS_ALONE = 3
 # Of the time that is left. Estimates are wrong, slots wait for each other, and further seeds take what remains.
 PLANNED_SHARE = 0.8
+# Characters of a line of the plan; what is longer goes on below itself.
+LONGEST_LINE = 100
+_HELD = "\N{NO-BREAK SPACE}"  # in what stays together
+_WRAPPED = {"subsequent_indent": " " * 9, "break_long_words": False, "break_on_hyphens": False}
 
 
 class Plan(NamedTuple):
@@ -212,32 +217,50 @@ def estimate_makespan(seconds: Iterable[float], slots: int) -> float:
     return sum(seconds) / slots + max(seconds, default=0.0) * (1 - 1 / slots)
 
 
-def describe_plan(planned: Planned, methods: Sequence[Method], always: Collection[str]) -> list[str]:
-    """Lines for a terminal: what will run, how long it will take, what is left out and why."""
+def describe_plan(
+    planned: Planned,
+    methods: Sequence[Method],
+    always: Collection[str],
+    spent_s: float = 0.0,
+    total_s: float | None = None,
+) -> list[str]:
+    """Lines for a terminal: what will run, how long it will take, what is left out and why.
+
+    Args:
+      planned: the plan.
+      methods: all.
+      always: names of those that go to fresh seeds in any case.
+      spent_s: real seconds that are to be added to those of the plan.
+      total_s: real seconds that there are; None where nothing is to be said of all together.
+    """
     plan, titles = planned.plan, {method.name: method.title for method in methods}
-    rung_0, rung_1, seeds = map(format_duration, planned.stages_s)
-    first, whole = plan.count_rounds(plan.first_share), plan.rounds
-    at_a_time = "" if planned.pace.slots == 1 else f", {planned.pace.slots} at a time"
+    rung_0, rung_1, seeds = (f"about {format_duration(each)}".replace(" ", _HELD) for each in planned.stages_s)
+    first, whole, slots = plan.count_rounds(plan.first_share), plan.rounds, planned.pace.slots
+    at_a_time = "" if slots == 1 else f"; {'two' if slots == 2 else slots} runs at a time"
     of_length = f"of {first} rounds" if first < whole else f"of all {whole} rounds"
     always_there = [titles[name] for name in planned.names if name in {*always, REFERENCE}]
-    num_others = len(planned.names) - len(always_there)
-    num_best = min(plan.finalists, num_others)
+    num_best = min(plan.finalists, len(planned.names) - len(always_there))
     best = f"{'the best' if num_best == 1 else f'the best {num_best}'} and " if num_best else ""
-    reference = titles[REFERENCE]
     alone = [method.title for method in methods if method.name in planned.names and method.role == ALONE]
-    of_alone = f"; {', '.join(alone)} {ROUNDS_ALONE * whole} rounds" if alone else ""
+    length = f"{whole} rounds of {titles[REFERENCE]}"
     lines = [
         f"methods  {', '.join(titles[name] for name in planned.names)}",
-        f"lengths  {reference} {whole} rounds; what else federates, the device time that it takes in these"
-        f"{of_alone}{at_a_time}",
-        f"trials   {format_count(plan.trials, 'setting')} of each method at most, runs {of_length}: about {rung_0}",
+        f"length   {length}; every federated method may use as much device time{at_a_time}",
+        *(f"         {title}: {ROUNDS_ALONE * whole} rounds" for title in alone),
+        f"trials   {format_count(plan.trials, 'setting')} of each method at most, runs {of_length}: {rung_0}",
     ]
     if plan.is_halved or len(plan.trial_seeds) > 1:
         kept = "the best" if plan.kept == 1 else f"the best {plan.kept}"
         seeds_of = format_count(len(plan.trial_seeds), "seed")
-        lines.append(f"         {kept} of these of each method, {whole} rounds, {seeds_of}: about {rung_1}")
+        lines.append(f"         {kept} of these of each method, {whole} rounds, {seeds_of}: {rung_1}")
+    more = f", up to {plan.most_seeds} where time is left" if plan.most_seeds > len(plan.seeds) else ""
     lines.append(
-        f"results  {best}{', '.join(always_there)}, each on {format_count(len(plan.seeds), 'fresh seed')}, up to "
-        f"{max(plan.most_seeds, len(plan.seeds))} where time is left: about {seeds}"
+        f"results  {best}{', '.join(always_there)}, each on {format_count(len(plan.seeds), 'fresh seed')}{more}: "
+        f"{seeds}"
     )
-    return [*lines, *(f"left out {titles[name]}: {why}" for name, why in planned.left_out.items())]
+    lines += [f"left out {titles[name]}: {why}" for name, why in planned.left_out.items()]
+    if total_s is not None:
+        all_s, all_in_all = sum(planned.stages_s) + spent_s, format_duration(total_s).replace(" min 0 s", " min")
+        lines.append(f"time     in all about {format_duration(all_s)} of {all_in_all}")
+    wrapped = (each for line in lines for each in textwrap.wrap(line, LONGEST_LINE, **_WRAPPED))
+    return [line.replace(_HELD, " ") for line in wrapped]

@@ -14,7 +14,7 @@ from launch.contests.problem import Problem
 from launch.contests.spending import Spending
 from launch.runs.task_columns import format_value
 
-NO_TIME = "there was no time for it"
+NO_TIME, TIME_IS_OVER = "there was no time for it", "the time is over"
 Scores = Mapping[int, float]  # by seed
 
 
@@ -135,10 +135,11 @@ class Results:
         return Outcome(self._problem, planned.plan, limits, tuple(entered), seconds, is_cut)
 
     def is_cut(self) -> bool:
-        """Whether something that the plan has was not run for want of time; further seeds are none of it."""
+        """Whether the end of the minutes cut the plan; trials have a part of them, and further seeds are none of it."""
         further = set(self._journal.further)
-        keys = [key for key, (_, for_time) in self._journal.skipped.items() if for_time]
-        return any(key.stage != FRESH or key.seed not in further for key in [*keys, *self._journal.stopped])
+        skipped = [key for key, (_, for_time) in self._journal.skipped.items() if for_time and key.stage == FRESH]
+        stopped = [key for key, (why, _) in self._journal.stopped.items() if why == TIME_IS_OVER]
+        return any(key.stage != FRESH or key.seed not in further for key in [*skipped, *stopped])
 
     def _describe_method(self, method: Method, builder: Builder) -> Entered:
         name, journal = method.name, self._journal

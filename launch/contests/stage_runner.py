@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from launch.console.progress import say
+from launch.console.shown_text import escape_hidden
 from launch.contests.contest_runs import Builder, read_reason
 from launch.contests.journal import (
     CALIBRATION,
@@ -24,16 +25,18 @@ from launch.contests.journal import (
     Key,
 )
 from launch.contests.kept_engine import KeptEngine
-from launch.contests.plan import FIRST_TRIAL_SEED
+from launch.contests.methods import REFERENCE, Method
+from launch.contests.plan import FIRST_TRIAL_SEED, LONGEST_LINE
 from launch.contests.problem import Problem
-from launch.contests.results import NO_TIME, Results
-from launch.contests.spending import Spending
+from launch.contests.results import NO_TIME, TIME_IS_OVER, Results
+from launch.contests.spending import BYTES, Spending
+from launch.pages.report.words import NBSP, show_share
 from launch.runs.errors import FIRST_ROUND_TAKES, RunFolderError
-from launch.runs.task_columns import format_value
+from launch.runs.task_columns import PERCENT, format_value
 from launch.settings.errors import FlagError
 from launch.sweeps.pool import LATER, Later, run_tasks
 from launch.sweeps.tasks import Task, is_finished
-from launch.sweeps.tuning.search_space import Settings, describe_settings
+from launch.sweeps.tuning.search_space import Settings
 
 # Of all the time, by which a run of the rungs may pass the end of its stage.
 GRACE = 0.05
@@ -41,8 +44,9 @@ GRACE = 0.05
 MOST_OF_ESTIMATE, MOST_OF_STAGE = 3, 0.25
 # Between two notes that time has passed: so much is lost at most if the command is killed.
 _LONGEST_BEAT_S, _BEATS = 15.0, 40
-TIME_IS_OVER, STAGE_IS_OVER, TOO_SLOW = "the time is over", "the time of the trials is over", "it took far too long"
+STAGE_IS_OVER, TOO_SLOW = "the time of the trials is over", "it took far too long"
 UNFINISHED = "it ended without an error, but before its end"
+_LOG = "; its output: "
 FIRST_TOO_SLOW, OTHER_SEED_FAILED = "a trial of it took far too long", "its run with another seed failed"
 
 
@@ -75,6 +79,7 @@ class StageRunner:
       engine: makes the runs.
       total_s: real seconds at which everything ends.
       calibrated: FedAvg's settings while its speed is measured.
+      methods: all.
     """
 
     def __init__(
@@ -87,10 +92,15 @@ class StageRunner:
         engine: KeptEngine,
         total_s: float,
         calibrated: Settings,
+        methods: Sequence[Method],
     ):
         self._problem, self._journal, self._builder = problem, journal, builder
         self._spending, self._results, self._engine, self._total_s = spending, results, engine, total_s
         self._calibrated = calibrated
+        self._titles = {method.name: escape_hidden(method.title) for method in methods}
+        self._keys: Sequence[Key] = ()
+        # Methods of which was said that they cannot keep to FedAvg's time.
+        self._left_out: set[str] = set()
         self._going: dict[pathlib.Path, _Going] = {}
         # What failed and is no fact of the contest.
         self._unnoted: set[Key] = set()
@@ -104,11 +114,12 @@ class StageRunner:
           keys: of one stage.
           until_s: seconds of the contest, after which no run of them should end.
         """
+        self._keys = keys
         while left := [key for key in keys if not self._journal.is_over(key)]:
             self._stage_s, self._until_s = max(until_s - self._journal.seconds, 0.0), until_s
             rounds, num_whole = [self._spending.get_rounds(key) for key in left], len(self._journal.whole)
             tasks = self._iterate(left)
-            run_tasks(tasks, self._engine, self._collect, self._find_end, rounds, True, self._note_failure)
+            run_tasks(tasks, self._engine, self._collect, self._find_end, rounds, True, self._note_failure, True)
             # Those whose limits were too tight are made once more.
             if self.failure or len(self._journal.whole) == num_whole:
                 return
@@ -208,24 +219,38 @@ class StageRunner:
     def _collect(self, task: Task) -> None:
         """Notes what a run gave that has ended, if nothing is known of it yet."""
         key, _, rounds = self._going[task.run_dir]
+        if key in self._journal.stopped and key not in self._journal.runs:
+            self._say(key, f"stopped, {self._journal.stopped[key][0]}")
         if self._journal.is_over(key) or key in self._unnoted:
             return
         if not is_finished(task):
             # Others may wait for what it takes, so that something must be known of it.
             self._journal.add_run(key, Ended(failure=UNFINISHED))
+            self._say(key, UNFINISHED)
             return
         ended = self._builder.read(task, key)
         if rounds is not None:
             ended = ended._replace(took_s=round(self._engine.get_seconds(task), 3), rounds=rounds)
         self._journal.add_run(key, ended)
         if key.stage != CALIBRATION:
-            self._say(key, ended)
+            self._say(key, ended.failure or self._show(ended.score))
 
-    def _say(self, key: Key, ended: Ended) -> None:
-        column = self._problem.result if key.stage == FRESH else self._problem.objective
-        value = ended.failure or (f"{column} {format_value(ended.score)}" if ended.score is not None else "done")
-        trial = "" if key.stage == FRESH else f", trial {key.trial} ({describe_settings(self._get_settings(key))})"
-        say(f"ended    {key.method}{trial}, seed {key.seed}: {value}")
+    def _say(self, key: Key, what: str) -> None:
+        """What became of a run, in a line, by how many of its stage are over."""
+        num_over = sum(map(self._journal.is_over, self._keys))
+        which = f", setting {key.trial + 1}" if key.stage in (RUNG_0, RUNG_1) else ""
+        has_seeds = len({each.seed for each in self._keys}) > 1
+        which += f", seed {key.seed}" if has_seeds or key.stage == FRESH else ""
+        line = f"run {num_over}/{len(self._keys)}  {self._titles[key.method]}{which}: {escape_hidden(what)}"
+        say(line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 3]}...")
+
+    def _show(self, score: float | None) -> str:
+        if score is None:
+            return "done"
+        metric = self._problem.task.metric
+        if metric.unit == PERCENT:
+            return show_share(score).replace(NBSP, " ")
+        return f"{format_value(score)} {metric.unit}".rstrip()
 
     def _note_failure(self, task: Task, reason: str) -> None:
         key = self._going[task.run_dir].key
@@ -240,8 +265,18 @@ class StageRunner:
             # Of two that went on at a time the other has noted it.
             if key.method not in self._journal.whole:
                 self._journal.add(WHOLE, method=key.method)
+        elif FIRST_ROUND_TAKES in reason:
+            cost = "sends more bytes" if f"--{BYTES}" in reason else "takes more device time"
+            why = f"its first round {cost} than {self._titles[REFERENCE]}'s whole training"
+            self._journal.add_run(key, Ended(failure=why))
+            if key.method not in self._left_out:
+                say(f"left out {self._titles[key.method]}: {why}")
+            self._left_out.add(key.method)
         else:
             self._journal.add_run(key, Ended(failure=read_reason(reason)))
+            self._say(key, f"failed: {read_reason(reason)}")
+            if log := reason.partition(_LOG)[2]:
+                say(f"{'':9}its output: {log}")
 
     def _is_short(self, key: Key, task: Task) -> bool:
         """Whether a run has tighter limits than a whole one."""

@@ -25,9 +25,9 @@ from launch.contests.plan import (
     estimate_makespan,
     make_plan,
 )
-from launch.contests.results import Results
+from launch.contests.results import TIME_IS_OVER, Results
 from launch.contests.spending import Spending
-from launch.contests.stage_runner import TIME_IS_OVER, StageRunner
+from launch.contests.stage_runner import StageRunner
 from launch.pages.comparison.seed_statistics import LEAST_SEEDS
 from launch.runs.errors import RunStopped
 from launch.settings.errors import FlagError
@@ -50,6 +50,7 @@ class Stages:
       always: names of those that go to fresh seeds in any case.
       journal, builder, spending, results, runner: of the contest.
       total_s: real seconds that it may take.
+      reserved_s: real seconds that whoever asked takes afterwards.
       slots: runs at a time.
     """
 
@@ -64,28 +65,38 @@ class Stages:
         runner: StageRunner,
         total_s: float,
         slots: int,
+        reserved_s: float = 0.0,
     ):
         self._methods, self._always = {method.name: method for method in methods}, {*always, REFERENCE}
         self._journal, self._builder, self._spending = journal, builder, spending
         self._results, self._runner, self._total_s, self._slots = results, runner, total_s, slots
+        self._reserved_s = reserved_s
 
-    def plan(self, rounds: int | None) -> Planned:
+    def plan(self, rounds: int | None, is_alone: bool = False) -> Planned:
         """The plan, for which FedAvg's speed is measured if it is not known.
 
         Args:
           rounds: of FedAvg; None: what the time allows.
+          is_alone: whether nothing follows, so that it is said also of a contest that has ended.
 
         Raises:
           RunStopped: FedAvg cannot be run, or the time is too short.
           FlagError: the flags of its runs are refused.
         """
+        all_s = None
         if self._journal.planned is None:
+            start_s = self._journal.seconds
             first = range(FIRST_TRIAL_SEED, FIRST_TRIAL_SEED + min(self._slots, _MOST_CALIBRATIONS))
-            say(f"measured {self._methods[REFERENCE].title} runs {CALIBRATION_ROUNDS} rounds, by which all is planned")
+            say(f"measuring  {CALIBRATION_ROUNDS} rounds of {self._methods[REFERENCE].title}, to plan the time")
             self._calibrate(first)
+            say(f"         took {format_duration(self._journal.seconds - start_s)}")
             self._make_plan(rounds)
-        planned = self._journal.planned
-        for line in describe_plan(planned, list(self._methods.values()), self._always):
+            all_s = self._total_s + self._reserved_s
+        planned, spent_s = self._journal.planned, self._journal.seconds + self._reserved_s
+        if self._journal.end is not None and not is_alone:
+            say("done     before; this is the answer again")
+            return planned
+        for line in describe_plan(planned, list(self._methods.values()), self._always, spent_s, all_s):
             say(line)
         return planned
 
@@ -159,9 +170,7 @@ class Stages:
         if journal.chosen is None:
             self._choose(plan)
         plan = journal.planned.plan
-        titles = [self._methods[name].title for name in journal.finalists]
-        self._say_stage(f"fresh seeds: {', '.join(titles)}")
-        self._runner.run(self._list_fresh(plan.seeds, journal.finalists), self._total_s)
+        self._run_stage("fresh seeds", self._list_fresh(plan.seeds, journal.finalists), self._total_s)
         self._run_further(choose_more)
         if journal.end is None:
             journal.add(END, is_cut=self._results.is_cut())
@@ -193,8 +202,7 @@ class Stages:
             for name in self._results.names
             if number < len(points[name])
         ]
-        self._say_stage(f"first trials: {format_count(len(keys), 'run')}")
-        self._runner.run(keys, self._journal.until_s[0])
+        self._run_stage("first trials", keys, self._journal.until_s[0])
 
     def _run_second_rung(self) -> None:
         plan, kept = self._journal.planned.plan, self._journal.kept
@@ -205,8 +213,7 @@ class Stages:
             if rank < len(kept[name])
             for seed in plan.trial_seeds
         ]
-        self._say_stage(f"second trials: {format_count(len(keys), 'run')}")
-        self._runner.run(keys, self._journal.until_s[1])
+        self._run_stage("second trials", keys, self._journal.until_s[1])
 
     def _list_fresh(self, seeds: Sequence[int], names: Sequence[str]) -> list[Key]:
         return [Key(FRESH, name, NO_TRIAL, seed) for seed in seeds for name in names]
@@ -225,15 +232,18 @@ class Stages:
                     return
                 journal.add(SEED, seed=seed, methods=names)
             names = journal.further[seed]
-            self._say_stage(f"one more seed: {', '.join(self._methods[name].title for name in names)}")
-            self._runner.run(self._list_fresh([seed], names), self._total_s)
+            self._run_stage("one more seed", self._list_fresh([seed], names), self._total_s)
 
     def _has_time_for(self, seed: int, names: Sequence[str]) -> bool:
         rounds = self._journal.planned.plan.rounds
         seconds = [self._spending.estimate_s(key, rounds) for key in self._list_fresh([seed], names)]
         return self._journal.seconds + estimate_makespan(seconds, self._slots) <= self._total_s
 
-    def _say_stage(self, what: str) -> None:
-        now_s = self._journal.seconds
-        left = format_duration(max(self._total_s - now_s, 0.0))
-        say(f"stage    {what}; {format_duration(now_s)} gone, {left} left")
+    def _run_stage(self, what: str, keys: Sequence[Key], until_s: float) -> None:
+        """Makes the runs of a stage, and says so if there is anything to do."""
+        num_left = sum(not self._journal.is_over(key) for key in keys)
+        if num_left:
+            now_s = self._journal.seconds
+            left = format_duration(max(self._total_s - now_s, 0.0))
+            say(f"stage    {what}: {format_count(num_left, 'run')}; {format_duration(now_s)} gone, {left} left")
+        self._runner.run(keys, until_s)

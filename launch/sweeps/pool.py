@@ -60,10 +60,14 @@ class ProgressOfMany:
       slots: how many go on at a time.
       keeps_logs: whether the runs' output goes to files, so that it is for us to show how far they are.
       is_brief: whether a run that goes well has no lines of its own, since somebody else reports on it.
+      is_told: whether no run has lines of its own, since somebody else reports on all.
     """
 
-    def __init__(self, rounds: Sequence[int], slots: int, keeps_logs: bool, is_brief: bool = False):
-        self._count, self._keeps_logs, self._is_brief = len(rounds), keeps_logs, is_brief
+    def __init__(
+        self, rounds: Sequence[int], slots: int, keeps_logs: bool, is_brief: bool = False, is_told: bool = False
+    ):
+        self._count, self._keeps_logs, self._is_brief = len(rounds), keeps_logs, is_brief or is_told
+        self._is_told = is_told
         self._start_s = self._line_s = time.perf_counter()
         self._rounds_run = self._num_ended = 0
         # The rounds of what has not ended.
@@ -122,7 +126,9 @@ class ProgressOfMany:
             self._rounds_run += shown.task.config.rounds
         self.leave_out(position)
         head = self._head(position, shown.task)
-        if stopped:
+        if self._is_told:
+            self._line_s = time.perf_counter()
+        elif stopped:
             say(f"{head}: {stopped}")
         elif self._keeps_logs and not self._is_brief:
             seconds = format_duration(time.perf_counter() - shown.start_s)
@@ -131,6 +137,9 @@ class ProgressOfMany:
     def fail(self, position: int, task: Task, reason: str) -> None:
         """A run that failed or could not be started."""
         self.leave_out(position)
+        if self._is_told:
+            self._line_s = time.perf_counter()
+            return
         say(f"{self._head(position, task)}: failed ({reason})")
 
     def clear(self, slot: int) -> None:
@@ -235,6 +244,7 @@ def run_tasks(
     rounds: Sequence[int] | None = None,
     is_brief: bool = False,
     after_failure: Callable[[Task, str], None] = lambda task, reason: None,
+    is_told: bool = False,
 ) -> list[str]:
     """Makes the runs that are not finished yet and returns a line for each that failed.
 
@@ -246,14 +256,14 @@ def run_tasks(
       after_run: called after each run, also after one that failed.
       find_end: called often while a run goes on: why it should keep a checkpoint and end now, in words; "" to go on.
       rounds: of each run; None: those of `tasks`, which is a sequence then.
-      is_brief: as `ProgressOfMany` has it.
+      is_brief, is_told: as `ProgressOfMany` has them.
       after_failure: called with why a run failed, before `after_run`, or alone if it could not even be started.
 
     Raises:
       KeyboardInterrupt: we were asked to stop; all runs have ended.
     """
     rounds = [task.config.rounds for task in tasks] if rounds is None else rounds
-    progress = ProgressOfMany(rounds, engine.slots, engine.keeps_logs, is_brief)
+    progress = ProgressOfMany(rounds, engine.slots, engine.keeps_logs, is_brief, is_told)
     with contextlib.closing(engine), contextlib.closing(progress):
         pool = _Pool(tasks, engine, progress, after_run, find_end, after_failure)
         try:

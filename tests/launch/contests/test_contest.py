@@ -327,7 +327,7 @@ def test_runs_that_fail_put_out_the_trial_or_the_method_and_never_the_contest(ru
     assert not outcome.is_cut
 
 
-def test_a_method_whose_first_round_is_long_has_whole_runs_at_once(run, tmp_path):
+def test_a_method_whose_first_round_is_long_has_whole_runs_at_once(run, tmp_path, capsys):
     """As one that first trains teachers: a third of the time is less than its first round takes."""
     natures = {**LEVELS, "ifca": Nature(level=0.9, virtual=14), "ditto": Nature(virtual=50)}
     outcome = run(World(natures, slots=2), 900.0, rounds=30)
@@ -335,7 +335,35 @@ def test_a_method_whose_first_round_is_long_has_whole_runs_at_once(run, tmp_path
     assert outcome.plan.first_share == 0.25
     assert sorted(outcome.get("ifca").runs) == [0, 1, 2, 3, 4][: len(outcome.get("ifca").runs)]
     assert outcome.get("ifca").trials[0].scores[0].keys() == {100} and len(read_lines(tmp_path / "c", "whole")) == 2
-    assert outcome.get("ditto").why_out.endswith("expected 0 or at least 75, which the first round takes")
+    why = "its first round takes more device time than Fedavg's whole training"
+    assert outcome.get("ditto").why_out == why and not outcome.is_cut
+    # Of all its trials one line speaks.
+    said = capsys.readouterr().out
+    assert said.count("Ditto: ") == 1 and f"left out Ditto: {why}\n" in said and "exit code" not in said
+
+
+def test_what_is_said_of_a_contest(run, capsys):
+    """Each run by its method's title and what it reached, in lines of at most 100 characters."""
+    natures = {**LEVELS, "ditto": Nature(failure=f"error: {'no memory is left, ' * 9}")}
+    run(world := World(natures), reserved_s=10.0)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == ["measuring  3 rounds of Fedavg, to plan the time", "         took 6 s", lines[2]]
+    assert "time     in all about 8 min 4 s of 10 min 10 s" in lines
+    start = lines.index("stage    first trials: 12 runs; 12 s gone, 9 min 48 s left")
+    assert lines[start + 1 : start + 4] == [
+        "run 1/12  Local_Only, setting 1: 38.7 %",
+        "run 2/12  Fedavg, setting 1: 45.5 %",
+        "run 3/12  Ifca, setting 1: 72.7 %",
+    ]
+    assert lines[start + 4].startswith("run 4/12  Ditto, setting 1: failed: no memory is left, no memory")
+    assert any(line.startswith("run 2/6  Local_Only, setting 1, seed 101: ") for line in lines)
+    assert any(line.startswith("run 2/9  Local_Only, seed 0: ") for line in lines)
+    assert max(len(line) for line in lines if "its output: " not in line) == 100
+    # Nothing is left to run, and so nothing is announced.
+    run(world)
+    assert capsys.readouterr().out == "done     before; this is the answer again\n"
+    run(world, plan_only=True)
+    assert capsys.readouterr().out.startswith("methods  Local_Only, Fedavg")
 
 
 def test_fedavg_has_to_run(run):

@@ -80,9 +80,17 @@ def test_a_plan_in_lines():
     planned = make_plan([alone, *METHODS[1:3], METHODS[3]._replace(cost=200.0)], ALWAYS, 200, PACE)
     assert describe_plan(planned, [alone, *METHODS[1:]], ALWAYS) == [
         "methods  LOCAL_ONLY, FEDAVG, IFCA",
-        "lengths  FEDAVG 40 rounds; what else federates, the device time that it takes in these; LOCAL_ONLY 120 rounds",
+        "length   40 rounds of FEDAVG; every federated method may use as much device time",
+        "         LOCAL_ONLY: 120 rounds",
         "trials   4 settings of each method at most, runs of 13 rounds: about 30 s",
         "         the best 2 of these of each method, 40 rounds, 2 seeds: about 1 min 4 s",
-        "results  the best and LOCAL_ONLY, FEDAVG, each on 3 fresh seeds, up to 10 where time is left: about 54 s",
+        "results  the best and LOCAL_ONLY, FEDAVG, each on 3 fresh seeds, up to 10 where time is left:",
+        "         about 54 s",
         f"left out CFL: {planned.left_out['cfl']}",
     ]
+    of_two = planned._replace(plan=planned.plan._replace(most_seeds=3), pace=PACE._replace(slots=2))
+    lines = describe_plan(of_two, [alone, *METHODS[1:]], ALWAYS, 62.0, 240.0)
+    assert lines[1].endswith("as much device time; two runs at a time") and lines[-1] == (
+        "time     in all about 3 min 30 s of 4 min"
+    )
+    assert "results  the best and LOCAL_ONLY, FEDAVG, each on 3 fresh seeds: about 54 s" in lines
