@@ -129,6 +129,22 @@ def contrast(first: Results, second: Results, sign: int, sizes: Mapping[str, flo
     return Contrast(compute_mean(by_seed), samples, by_client)
 
 
+def find_losers(first: Results, second: Results, sign: int, rate: float = ERROR_RATE) -> set[str]:
+    """The clients for which the first method is worse beyond doubt, over the seeds; corrected for their number.
+
+    Args:
+      first, second, sign: as of `contrast`.
+      rate: of an error in any client.
+    """
+    gains: dict[str, list[float]] = {}
+    for seed in sorted(first.keys() & second.keys()):
+        for name in first[seed].keys() & second[seed].keys():
+            gains.setdefault(name, []).append(sign * (first[seed][name] - second[seed][name]))
+    known = {name: each for name, each in gains.items() if len(each) >= LEAST_SEEDS}
+    samples = {name: _sample(SEEDS, each) for name, each in known.items()}
+    return {name for name, each in samples.items() if each.mean < 0 and each.compute_p_value() < rate / len(known)}
+
+
 def _average_clients(gains: Mapping[int, Mapping[str, float]]) -> dict[str, float]:
     names = dict.fromkeys(name for each in gains.values() for name in each)
     return {name: compute_mean(each[name] for each in gains.values() if name in each) for name in names}

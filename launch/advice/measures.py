@@ -223,3 +223,8 @@ def is_share(task: TaskColumns) -> bool:
 def is_share_of_answers(task: TaskColumns) -> bool:
     """Whether a result is the share of right answers to so many test examples, each of which is right or wrong."""
     return is_share(task) and task.metric.name.endswith("accuracy")
+
+
+def counts_answers(task: TaskColumns) -> bool:
+    """Whether a client's result can be said in answers, one to each test example."""
+    return task.is_classification and is_share_of_answers(task)

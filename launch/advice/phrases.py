@@ -1,7 +1,7 @@
 """What each method does, in a few words that go on after its name. Imports no TensorFlow."""
 
 from launch.advice.measures import Measured
-from launch.contests.methods import GROUPS, Method
+from launch.contests.methods import Method
 
 ONE = "one model for all"
 # "{models}" is "three models", as many as its clients have in the end.
@@ -20,8 +20,8 @@ WORDS = {
     "fedcd": "{models}, and each client uses the one that fits it",
     "cfl": "{models}, one for each group of clients that learn alike",
     "fl_hc": "{models}, one for each group of clients that learn alike",
-    "fedsikd": "{models}, one for each group of clients with similar data",
-    "random_cluster": "{models}, one for each group of clients, drawn at random",
+    "fedsikd": f"{ONE}, taught in groups of clients with similar data",
+    "random_cluster": f"{ONE}, taught in groups of clients that are drawn",
     "oracle": "{models}, one for each group that the data name",
     "amfl_p": "one model for all, which each client fits to its own data",
     "fine_tuning": "one model for all, which each client fits to its own data",
@@ -35,11 +35,16 @@ TUNED = ", fitted at the end to each client's own data"
 NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
+def has_models_of_groups(method: Method | None) -> bool:
+    """Whether a method that makes groups gives each a model, as far as it is known: FedSiKD's end with one for all."""
+    return "{models}" in WORDS.get(method.algo, "{models}") if method else True
+
+
 def explain(measured: Measured, method: Method | None) -> str:
     """What the method does, such as "three models, and each client uses the one that fits it"; "" of own algorithms."""
     words = WORDS.get(method.algo, "") if method else ""
-    if measured.role == GROUPS and set(measured.models.values()) == {1}:
-        words = words and ONE  # it made no groups
+    if "{models}" in words and set(measured.models.values()) == {1}:
+        words = ONE  # it made no groups
     text = words.format(models=_count_models(measured))
     steps = dict(flag.removeprefix("--").partition("=")[::2] for flag in method.fixed) if text else {}
     is_tuned = {**steps, **measured.settings}.get("final_steps", "0") != "0"

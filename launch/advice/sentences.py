@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from launch.advice.choices import FEDAVG
 from launch.advice.contrasts import LEAST_CLIENTS
 from launch.advice.decision import ALONE, FEDERATE, NOTHING_LEARNED, UNDECIDED
-from launch.advice.measures import TRIVIAL, Measured, average_results, is_share
+from launch.advice.measures import TRIVIAL, Measured, average_results, counts_answers, is_share
 from launch.advice.needs import say_need
 from launch.advice.phrases import explain
 from launch.advice.questions import OVER_FEDAVG, Comparison, name_rivals
@@ -21,7 +21,7 @@ from launch.pages.comparison.seed_statistics import LEAST_SEEDS, compute_mean
 from launch.pages.report.words import MINUS, NBSP, UNKNOWN, count, show_bytes, show_cell, show_seconds, show_share
 from launch.runs.task_columns import TaskColumns
 
-MOST_NAMES = 5
+MOST_NAMES = 3
 DIGITS = 3  # significant ones of a result that is no share
 
 
@@ -334,14 +334,14 @@ def _say_who(advice: Advice) -> str:
     method, alone, numbers = advice.judged, advice.alone, get_numbers(advice)
     number = len(advice.decision.over_alone.contrast.by_client)
     losers, than = advice.worse_off, f"with {method.title} than with {_name_alone(alone)}"
+    clearly = "" if counts_answers(advice.task) else "clearly "
     if not losers:
-        text = f"No client was worse off {than}"
+        text = f"No client was {clearly}worse off {than}"
     elif len(losers) == number:
-        text = f"Every client was worse off {than}"
+        text = f"Every client was {clearly}worse off {than}"
     else:
-        names = f" ({_list_names(losers)})" if method.is_natural else ""
         were = "was" if len(losers) == 1 else "were"
-        text = f"{len(losers):,} of {count(number, 'client')} {were} worse off {than}{names}"
+        text = f"{len(losers):,} of {count(number, 'client')} {were} {clearly}worse off {than}{_say_losers(advice)}"
     worst = [numbers.show(each.average_worst_tenth(advice.task)) for each in (method, alone)]
     beside = "alone" if alone.role == ROLE_ALONE else "with the fixed answer"
     text += f"; the worst-off tenth reaches {worst[0]}, {beside} {worst[1]}"
@@ -351,9 +351,27 @@ def _say_who(advice: Advice) -> str:
     return text
 
 
-def _list_names(names: Sequence[str]) -> str:
-    shown = [show_cell(name) for name in names[:MOST_NAMES]]
-    return f"{', '.join(shown)} and {len(names) - MOST_NAMES:,} more" if names[MOST_NAMES:] else _join(shown)
+def _say_losers(advice: Advice) -> str:
+    """Who is worse off, and by how much: " (site 0 by 5 answers of 60 and site 1 by 1 answer of 60)"."""
+    lost = {name: _say_lost(advice, name) for name in advice.worse_off}
+    if advice.judged.is_natural:
+        return f" ({_list_names([show_cell(name) + (f' by {text}' if text else '') for name, text in lost.items()])})"
+    worst = next(iter(lost.values()))
+    return f" (at most by {worst})" if worst else ""
+
+
+def _say_lost(advice: Advice, name: str) -> str:
+    """How many answers fewer of a client were right, of all in all repeats; "" where that cannot be counted."""
+    size = advice.judged.sizes.get(name, 0) * len(_list_common_seeds(advice))
+    if not size or not counts_answers(advice.task):
+        return ""
+    lost = -advice.decision.over_alone.contrast.by_client[name] * size
+    return f"{count(max(1, round(lost)), 'answer')} of {round(size):,}"
+
+
+def _list_names(shown: Sequence[str]) -> str:
+    more = len(shown) - MOST_NAMES
+    return f"{', '.join(shown[:MOST_NAMES])} and {more:,} more" if more > 0 else _join(shown)
 
 
 def _join(words: Sequence[str]) -> str:

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from launch.advice.choices import collect_sizes, get_margin
-from launch.advice.contrasts import contrast
+from launch.advice.contrasts import contrast, find_losers
 from launch.advice.decision import NOTHING_LEARNED, UNDECIDED, Decision, decide, get_rate, list_open
 from launch.advice.marks import list_marks, list_rising
-from launch.advice.measures import Measured, measure_outcome
+from launch.advice.measures import Measured, counts_answers, measure_outcome
 from launch.advice.needs import Need, list_needs
 from launch.advice.questions import LEARNED, MAIN, Comparison
 from launch.advice.trivial import Row, collect_trivial, measure_seeds
@@ -28,7 +28,8 @@ class Advice(NamedTuple):
       beside_alone: {name: what it gains over alone}, of all methods but alone itself.
       marks: {name: what is suspicious about its runs}.
       needs: what would decide the question that is open; empty if none is.
-      worse_off: clients for which the method that is judged was worse than alone, the worst first.
+      worse_off: clients for which the method that is judged was worse than alone, the worst first. Where results are no
+        shares of right answers, only those beyond doubt.
       rising: names of the methods that train alone, and that more training might make clearly better.
       notes: what the reader should know of the data, a line each.
     """
@@ -107,6 +108,10 @@ def assemble(outcome: Outcome, methods: list[Measured], trivial: list[Measured],
     rising = list_rising(outcome, beside)
     of_clients = decision.over_alone.contrast.by_client if decision.over_alone else {}
     losers = sorted((gain, name) for name, gain in of_clients.items() if gain < -UNTOLD)
+    if decision.over_alone and not counts_answers(task):
+        first, second = (everything[name].tests for name in (decision.over_alone.first, decision.over_alone.second))
+        doubtless = find_losers(first, second, task.sign)
+        losers = [each for each in losers if each[1] in doubtless]
     return Advice(
         outcome,
         decision,

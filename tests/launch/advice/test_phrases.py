@@ -3,7 +3,7 @@
 import pytest
 from made_contests import METHODS, make_measured
 
-from launch.advice.phrases import WORDS, explain
+from launch.advice.phrases import WORDS, explain, has_models_of_groups
 from launch.settings.algorithms import ALGORITHMS
 
 EVEN = (0.0, 0.01)
@@ -37,3 +37,11 @@ def test_every_algorithm_that_federates_has_words_and_own_ones_have_none():
     own = METHODS["fedavg"]._replace(algo="mine:ALGORITHM")
     assert explain(make_measured("fedavg", (0.9,), EVEN, settings={"final_steps": "50"}), own) == ""
     assert all(len(words.format(models="three models").split()) <= 16 for words in WORDS.values())
+
+
+def test_groups_that_share_one_model_are_no_lack_of_groups():
+    fedsikd = METHODS["ifca"]._replace(algo="fedsikd")
+    assert has_models_of_groups(METHODS["ifca"]) and not has_models_of_groups(fedsikd)
+    assert has_models_of_groups(METHODS["ifca"]._replace(algo="mine:ALGORITHM"))
+    words = explain(make_measured("ifca", (0.9,), EVEN, models={0: 1}), fedsikd)
+    assert words == "one model for all, taught in groups of clients with similar data"

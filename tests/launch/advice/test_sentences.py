@@ -5,6 +5,7 @@ import re
 import pytest
 from made_contests import CLASSES, ERRORS, ROWS, make_measured, make_outcome
 
+from launch.advice.contrasts import find_losers
 from launch.advice.decision import ALONE, FEDERATE, NOTHING_LEARNED, UNDECIDED
 from launch.advice.measures import Cost
 from launch.advice.sentences import Numbers, say_advice
@@ -158,6 +159,38 @@ def test_new_clients_and_names_of_those_who_are_worse_off():
     assert whom.endswith(", and 2 new clients reach 85.0 % with it.")
     drawn = [each._replace(is_natural=False) for each in methods]
     assert "site" not in say_advice(assemble(make_outcome(["local_only", "fedavg"]), drawn, rows))[-1]
+
+
+def advise_unequal(task, means, offsets, rows, **fields):
+    methods = [
+        make_measured("local_only", means[0], UNEVEN, **fields),
+        make_measured("fedavg", means[1], offsets, **fields),
+    ]
+    return assemble(
+        make_outcome(["local_only", "fedavg"], task),
+        methods,
+        [make_measured(name, each, EVEN) for name, each in rows.items()],
+    )
+
+
+def test_how_many_answers_a_client_is_worse_off_by():
+    """0.87 - 0.27 for 0.705 is 0.105 of 20 examples in three repeats: 6.3 answers of 60; 0.69 for 0.71 is 1.2."""
+    given = (CLASSES, ((0.7,) * 3, (0.87,) * 3), [-0.27, -0.18, *EVEN[2:]], FIXED)
+    whom = say_advice(advise_unequal(*given))[-1].replace(NBSP, " ")
+    assert "training alone (site 0 by 6 answers of 60 and site 1 by 1 answer of 60);" in whom
+    whom = say_advice(advise_unequal(*given, is_natural=False))[-1].replace(NBSP, " ")
+    assert "2 of 10 clients were worse off with FedAvg than with training alone (at most by 6 answers of 60);" in whom
+
+
+def test_by_errors_only_those_are_worse_off_who_are_beyond_doubt():
+    """All differ by the same with each seed but one, who is 0.1, 0.4 and 0.1 worse: t = 2, p = 0.18."""
+    advice = advise_unequal(ERRORS, ((2.6,) * 3, (2.3,) * 3), [0.5, 0.5, *EVEN[2:]], {OWN: (3.5,) * 3})
+    assert set(advice.worse_off) == {"site 0", "site 1"}
+    assert "2 of 10 clients were clearly worse off" in say_advice(advice)[-1].replace(NBSP, " ")
+    assert find_losers({0: {"a": 2.1}, 1: {"a": 2.4}, 2: {"a": 2.1}}, {s: {"a": 2.0} for s in range(3)}, -1) == set()
+    assert find_losers({0: {"a": 2.4}}, {0: {"a": 2.0}}, -1) == set(), "one seed tells nothing"
+    blind = advise_unequal(ERRORS, ((2.6, 2.5, 2.7), (2.3, 2.5, 2.1)), [0.31, *EVEN[1:]], {OWN: (3.5,) * 3})
+    assert blind.worse_off == () and say_advice(blind)[-1].startswith("No client was clearly worse off")
 
 
 def test_a_winner_of_which_too_few_repeats_ended():
