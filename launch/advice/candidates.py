@@ -24,7 +24,7 @@ from launch.settings.run_config import (
     flag_values,
     shared_fields,
 )
-from launch.settings.suggestions import suggest_value
+from launch.settings.suggestions import simplify, suggest_value
 from launch.sweeps.tuning.own_space import build_own_space
 from launch.sweeps.tuning.search_space import Settings, parse_search
 from tff_algos.protocol import FederatedProcess
@@ -36,6 +36,7 @@ LOCAL, FEDAVG, TUNED, POOL = "local_only", REFERENCE, "fedavg_fine_tuned", "pool
 ALWAYS = (LOCAL, FEDAVG, POOL)  # the advice compares with these
 FINAL_STEPS, FINAL_RATE = "final_steps", "final_learning_rate"
 MOST_STEPS, ROUNDS_OF_STEPS = 50, 2  # at the end, and that may take no longer than so many rounds of FedAvg
+FEDPROX = "fedprox"  # a setting of FedAvg, no algorithm
 LEAST_FOR_GROUPS = 6  # clients; of fewer a group is hardly more than a client
 MOST_ASKED, ASKED = 100, 50  # of more clients, so many are asked in a round
 LEAST_FOR_AMFL, BATCH_OF_AMFL = 16, 32  # train examples of a client; of a support and of a query batch, at most
@@ -215,6 +216,8 @@ def check_names(names: Sequence[str]) -> None:
                 )
         elif name not in known:
             hint = suggest_value(name, known, "module:ALGORITHM")
+            if simplify(name) == FEDPROX:
+                hint = "; FedProx is fedavg with --proximal_weight, which is not tried here"
             raise FlagError(f"--methods={','.join(names)}: {name}: expected some of {', '.join(known)}{hint}")
 
 

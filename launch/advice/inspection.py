@@ -102,6 +102,7 @@ def look_at(given: Mapping[str, Any]) -> tuple[dict[str, Any], Facts]:
     notes += further
     config = make_config(flags)
     arrays, _ = open_data(config)
+    _check_size(arrays, config)
     if _count_clients(arrays) > MOST_CLIENTS and config.partition == NATURAL and "most_clients" not in flags:
         flags["most_clients"] = MOST_CLIENTS
         notes.append(f"{MOST_CLIENTS} of {_count_clients(arrays):,} clients are drawn, to save time (--most_clients)")
@@ -182,6 +183,19 @@ def choose_splits(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 def _count_clients(arrays: ArrayDataset | ClientSource) -> int:
     return len(arrays.client_names or ())
+
+
+def _check_size(arrays: ArrayDataset | ClientSource, config: RunConfig) -> None:
+    """Raises DatasetError for data of which not even two clients could be made that train, choose and test."""
+    if not isinstance(arrays, ClientSource):
+        return
+    number, least = sum(int(counts.sum()) for counts in arrays.num_examples.values()), 2 * MINIMUM_EXAMPLES_TO_SPLIT
+    if number < least:
+        noun = "row" if _find_roles(config) and not config.window else "example"
+        raise DatasetError(
+            f"{config.data or config.npz or config.dataset}: has {format_count(number, noun)}, too few to train on, "
+            f"to choose by and to test on; expected at least {least}"
+        )
 
 
 def _count_judged(data: FederatedData) -> int:

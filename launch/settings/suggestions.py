@@ -25,6 +25,8 @@ OTHER_NAMES = {
     "compression_bits": ("compress", "compression", "quantize_updates", "bits"),
     "dirichlet_alpha": ("alpha", "dir_alpha", "concentration"),
     "batch_size": ("batch", "bs", "local_batch_size", "local_bs", "batchsize"),
+    "label_column": ("label", "target_column", "label_col"),
+    "client_column": ("client", "client_id", "client_col"),
     "num_clients": ("clients", "n_clients", "num_users", "users", "num_parties", "n_parties", "devices"),
     "rounds": ("num_rounds", "n_rounds", "comm_round", "comm_rounds", "communication_rounds", "global_rounds"),
     "rounds_per_evaluation": ("eval_every", "eval_interval", "evaluate_every", "frequency_of_the_test"),

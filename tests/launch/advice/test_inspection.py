@@ -73,6 +73,12 @@ def test_which_column_is_predicted_and_which_names_the_clients(write_table, furt
     assert describe_facts(facts)[0] == f"data     mine.csv: {line}"
 
 
+@pytest.mark.parametrize(("clients", "further"), [(1, {}), (2, {"partition": "dirichlet"})])
+def test_a_table_of_a_few_rows_is_too_small(write_table, clients, further):
+    with pytest.raises(DatasetError, match=r"mine\.csv: has \d+ rows, too few to train on, .* at least 24$"):
+        look_at({**write_table(10, clients), **further})
+
+
 @pytest.mark.parametrize(("clients", "held_out"), [(19, 0), (20, 4), (24, 4), (120, 20)])
 def test_a_fifth_of_many_clients_is_held_out(clients, held_out, write_table):
     flags, facts = look_at(write_table(12, clients))

@@ -353,6 +353,8 @@ def test_a_name_of_other_tools_is_no_flag_of_every_run():
         *((suggest_integer, text, "") for text in ("2.5", "1e99", "abc", "1_0", "1e5e5", "")),
         (lambda text: suggest_flags(text, list_flags("fedsikd")), "temperatur", "--temperature"),
         (lambda text: suggest_flags(text, list_flags("fedsikd")), "roundz", "--rounds"),
+        (lambda text: suggest_flags(text, list_flags("fedavg")), "label", "--label_column"),
+        (lambda text: suggest_flags(text, list_flags("fedavg")), "client", "--client_column"),
         (lambda text: suggest_flags(text, list_flags("fedsikd")), "xyzzyx", ""),
     ],
 )
