@@ -86,7 +86,7 @@ class Evaluate:
         self._graphs = [_trace_evaluation(variant) for variant in spec.variants]
 
     def __call__(self, weights: Weights, x: np.ndarray, y: np.ndarray) -> Evaluation:
-        """The result on these examples, pooled.
+        """The result on these examples, joined.
 
         Args:
           weights: in the order of `keras_model.weights`.
@@ -193,10 +193,10 @@ def build_state_evaluation(
 
     `test_loss` and `test_accuracy` are means over the shared models on the global test set, weighted by the clients
     that use each; a task's further metrics have a column each. `validation_accuracy` is the same on the validation
-    examples of `clients` (None: all), pooled. `client_test_accuracy` and `client_validation_accuracy` are means over
+    examples of `clients` (None: all), joined. `client_test_accuracy` and `client_validation_accuracy` are means over
     `clients`, each with the weights that `process.personalize` gives it, on its own split; clients without that split,
     or whose split tells nothing, are left out. Only the validation accuracies are for tuning: the clients' own for
-    personal models, the pooled one for shared models, since a client's own few classes reward a model that knows
+    personal models, the joined one for shared models, since a client's own few classes reward a model that knows
     nothing else. If the weights are personal, or if asked `with_spread`, the standard deviation and the worst tenth of
     the clients' test accuracies are added, and with archetypes their columns. `note_clients` gets what each client
     reaches.
@@ -282,14 +282,14 @@ def evaluate_clients(
     names = process.client_model(state)
     asked = data.clients if clients is None else clients
     clients = [client for client in asked if any(data.count(client, split) for split in splits)]
-    clients.sort(key=lambda client: names[client.index])  # those of one model side by side, to be pooled
+    clients.sort(key=lambda client: names[client.index])  # those of one model side by side, to be joined
     return evaluate_pairs(process.personalize(state, clients), data, evaluate, splits)
 
 
 def evaluate_pairs(
     pairs: Iterable[tuple[ClientFiles, Weights]], data: FederatedData, evaluate: Evaluate, splits: Sequence[str]
 ) -> dict[str, ClientResults]:
-    """Results of (client, weights) pairs; neighbours that share one weights object are pooled into one pass.
+    """Results of (client, weights) pairs; neighbours that share one weights object are joined into one pass.
 
     A pass costs more than its examples while clients are small.
     """
@@ -315,15 +315,15 @@ def evaluate_pairs(
 
 def _pool_neighbours(pairs):
     """(client, weights) pairs to (clients, weights). Holds one set of weights at a time: personal models are many."""
-    pooled, pooled_weights = [], None
+    joined, pooled_weights = [], None
     for client, weights in pairs:
-        if pooled and (weights is not pooled_weights or len(pooled) == MOST_POOLED_CLIENTS):
-            yield pooled, pooled_weights
-            pooled = []
-        pooled.append(client)
+        if joined and (weights is not pooled_weights or len(joined) == MOST_POOLED_CLIENTS):
+            yield joined, pooled_weights
+            joined = []
+        joined.append(client)
         pooled_weights = weights
-    if pooled:
-        yield pooled, pooled_weights
+    if joined:
+        yield joined, pooled_weights
 
 
 def _mean(values: np.ndarray) -> float:
