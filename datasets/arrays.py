@@ -214,7 +214,7 @@ def make_array_dataset(
     Raises:
       DatasetError: see `ArrayDataset`.
     """
-    owners = _name_owners(name, clients, test_clients, test[1].shape[:1])
+    owners = _name_owners(name, clients, test_clients, (len(test[1]),))
     parts: dict[str, Any] = {
         "train_x": np.ascontiguousarray(train[0]),
         "train_y": np.ascontiguousarray(train[1], format.labels.dtype),

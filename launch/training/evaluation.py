@@ -315,15 +315,15 @@ def evaluate_pairs(
 
 def _pool_neighbours(pairs):
     """(client, weights) pairs to (clients, weights). Holds one set of weights at a time: personal models are many."""
-    joined, pooled_weights = [], None
+    joined, joined_weights = [], None
     for client, weights in pairs:
-        if joined and (weights is not pooled_weights or len(joined) == MOST_POOLED_CLIENTS):
-            yield joined, pooled_weights
+        if joined and (weights is not joined_weights or len(joined) == MOST_POOLED_CLIENTS):
+            yield joined, joined_weights
             joined = []
         joined.append(client)
-        pooled_weights = weights
+        joined_weights = weights
     if joined:
-        yield joined, pooled_weights
+        yield joined, joined_weights
 
 
 def _mean(values: np.ndarray) -> float:
