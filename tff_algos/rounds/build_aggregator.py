@@ -12,7 +12,7 @@ from tff_algos.protocol import Weights
 from tff_algos.rounds.aggregators import Aggregator, GroupwiseAggregator, SumAggregator
 from tff_algos.rounds.factory_aggregation import FactoryAggregator, build_factory, load_own_aggregator
 from tff_algos.rounds.list_aggregator import ListAggregator
-from tff_algos.rounds.noise_sources import SeededNoise, SystemNoise
+from tff_algos.rounds.noise_sources import NoiseSource, SeededNoise, SystemNoise
 from tff_algos.rounds.private_aggregation import (
     Accounting,
     AskedPrivateAggregator,
@@ -172,5 +172,6 @@ def build_private_aggregator(model_spec: ModelSpec, config: Any, num_clients: in
     size = min(getattr(config, "cohort_size", 0) or num_clients, num_clients)
     is_asked = privacy.is_asked
     accounting = Accounting(privacy.delta, num_clients, size, config.participation, is_seen=is_asked)
-    kind, noise = (AskedPrivateAggregator, SystemNoise()) if is_asked else (PrivateAggregator, SeededNoise(seed))
+    kind: type[PrivateAggregator] = AskedPrivateAggregator if is_asked else PrivateAggregator
+    noise: NoiseSource = SystemNoise() if is_asked else SeededNoise(seed)
     return kind(privacy, accounting, noise, accounting.settle_noise(privacy))

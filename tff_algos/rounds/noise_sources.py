@@ -13,10 +13,11 @@ What is left: normal numbers are computed in float64, so that the chance of each
 eight digits, and not exact; and none is drawn beyond 9.5 deviations, which has a chance of 3e-21 a number.
 """
 
+import dataclasses
 import math
 import os
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -42,8 +43,8 @@ class NoiseSource(Protocol):
       description: of where it comes from, for a line.
     """
 
-    is_seeded: bool
-    description: str
+    is_seeded: ClassVar[bool]
+    description: ClassVar[str]
 
     def open(self, release: int, round_num: int) -> Normals:
         """The numbers of this release of a round, 1-based, in the order in which they are taken."""
@@ -52,13 +53,14 @@ class NoiseSource(Protocol):
         """The sums with noise of this deviation on every entry, float64; one client changes them by `clip_norm`."""
 
 
-class SeededNoise(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class SeededNoise:
     """Noise of a simulation, which a resumed or repeated run draws again, in floating point."""
 
     seed: int
 
-    is_seeded = True
-    description = "from --seed, so for simulation only"
+    is_seeded: ClassVar[bool] = True
+    description: ClassVar[str] = "from --seed, so for simulation only"
 
     def open(self, release: int, round_num: int) -> Normals:
         return derive_generator(self.seed, f"update noise {release}", round_num)
@@ -68,7 +70,8 @@ class SeededNoise(NamedTuple):
         return [np.asarray(each) + deviation * normals.standard_normal(np.shape(each)) for each in sums]
 
 
-class SystemNoise(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class SystemNoise:
     """Noise that nobody can draw again, on a grid; each call draws anew.
 
     Attributes:
@@ -77,8 +80,8 @@ class SystemNoise(NamedTuple):
 
     read: Callable[[int], bytes] = os.urandom
 
-    is_seeded = False
-    description = "from the operating system, so that nobody can draw it again"
+    is_seeded: ClassVar[bool] = False
+    description: ClassVar[str] = "from the operating system, so that nobody can draw it again"
 
     def open(self, release: int, round_num: int) -> Normals:
         del release, round_num

@@ -410,7 +410,7 @@ class PrivateAggregator(SumAggregator):
             multiplier = split_noise(multiplier, count_deviation)
             # Shifted by 1/2 a client, whose bit then changes the sum by 1/2 only; an absent one changes nothing.
             centered = float(counts.num_whole) - float(counts.num_counted) / 2
-            [noisy_count] = self.noise.add([centered], count_deviation if multiplier else 0.0, 1.0, normals)
+            [noisy_count] = self.noise.add([np.asarray(centered)], count_deviation if multiplier else 0.0, 1.0, normals)
             share_whole = 0.5 + float(noisy_count) / self.denominator
             clip_norms = clip_norms.copy()
             clip_norms[self.release] = move_clip_norm(clip_norm, share_whole, self.config)

@@ -107,7 +107,7 @@ class SeparateProcess(FederatedProcess):
         num_rejected = (len(is_finite) - sum(is_finite)) * (num_clients // num_models)
         totals = RoundTotals(sum(loss_sums), sum(num_trained), num_rejected, 0.0, 0.0)
         sent = sum_bytes(self.list_work(state, new_state))
-        return RoundOutput(new_state, build_common_metrics(totals, virtual_time_s, num_clients, *sent))
+        return RoundOutput(new_state, build_common_metrics(totals, float(virtual_time_s), num_clients, *sent))
 
     def train(self, state: ServerState, part: np.ndarray) -> list:
         """Step 1 for the models of one call: what `run_round` gives for each of them."""
