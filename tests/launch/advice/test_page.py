@@ -1,6 +1,5 @@
 """The page of an advice says first what to do, loads nothing, and its commands work as they stand."""
 
-import html.parser
 import itertools
 import json
 import re
@@ -8,6 +7,7 @@ import shlex
 
 import pytest
 from made_contests import make_measured, make_outcome
+from read_pages import Page
 
 import launch.compare
 import launch.export
@@ -24,21 +24,6 @@ from launch.contests.problem import Limits
 from launch.pages.report.words import NBSP
 from launch.pages.templates import compute_digest
 from launch.settings.flags import parse_config
-
-
-class Page(html.parser.HTMLParser):
-    """The elements with their attributes in order, and the text that is read."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.found, self.text = [], ""
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.text += data.replace(NBSP, " ")
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
 """The page of a run answers first, says what the answer is worth, shows what it says, and needs no script."""
 
-import html.parser
 import itertools
 import json
 import re
 
 import pytest
+from read_pages import Page
 
 import launch.compare
 from launch.pages.comparison.compared_run import read_compared_run
@@ -29,21 +29,6 @@ from launch.runs.task_columns import find_task_columns
 
 CELL = "fedavg_har_alpha1.0"
 HOSTILE = "</style><script>alert(1)</script>"
-
-
-class Page(html.parser.HTMLParser):
-    """The elements with their attributes in order, and the text that is read."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.found, self.text = [], ""
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.text += data.replace(NBSP, " ")
 
 
 @pytest.fixture
