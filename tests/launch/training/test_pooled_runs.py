@@ -65,8 +65,8 @@ def test_regression_with_weights_of_examples(run, tmp_path):
 @pytest.mark.parametrize(
     "flags",
     [
-        ("--dataset=digits", "--quantize=qat", "--qat_start_round=2"),
-        ("--dataset=shakespeare",),
+        pytest.param(("--dataset=digits", "--quantize=qat", "--qat_start_round=2"), marks=pytest.mark.slow),
+        pytest.param(("--dataset=shakespeare",), marks=pytest.mark.slow),
         ("--dataset=digits", "--final_steps=2", "--augment=crop_flip"),
     ],
 )
