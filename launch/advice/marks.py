@@ -93,11 +93,13 @@ def _is_rising(entered: Entered, outcome: Outcome, margin: float) -> bool:
         return True
     for name in (name for name in LONGER if name in chosen.settings):
         values, value = entered.method.space.get(name), chosen.settings[name]
-        if isinstance(values, Range) and _find_end(values, value) == "upper":
-            return True
+        if isinstance(values, Range):
+            if _find_end(values, value) == "upper":
+                return True
+            continue
         # The longer choice says nothing if no trial had another one.
         tried = {trial.settings.get(name, value) for trial in entered.trials}
-        if not both and isinstance(values, tuple) and len(tried) > 1 and value == max(values, key=float):
+        if not both and values and len(tried) > 1 and value == max(values, key=float):
             return True
     return False
 

@@ -60,6 +60,8 @@ RATES = Range("log", 0.001, 1.0)
         (({100: 0.7}, {100: 0.7}), {"epochs": "5"}, {"epochs": ("1", "5")}, False),  # nothing came of the longer run
         (({}, {100: 0.7}), {"epochs": "5"}, {"epochs": ("1", "5")}, True),
         (({}, {100: 0.7}), {"epochs": "1"}, {"epochs": ("1", "5")}, False),
+        (({}, {100: 0.7}), {"learning_rate": "0.1", "epochs": "3"}, {"learning_rate": RATES}, False),
+        (({}, {100: 0.7}), {"learning_rate": "0.1", "epochs": "5"}, {"learning_rate": RATES, "epochs": ("1", "5")}, True),
     ],
 )
 def test_training_alone_that_might_be_better_for_longer(scores, settings, space, is_rising):
