@@ -47,6 +47,7 @@ def test_a_method_that_is_fedavg_to_the_bit():
     assert mark(same._replace(validations={**same.validations, 0: 0.1}), fedavg) == {}
 
 
+LENGTHS = ("1", "5")
 RATES = Range("log", 0.001, 1.0)
 
 
@@ -57,11 +58,11 @@ RATES = Range("log", 0.001, 1.0)
         (({100: 0.7}, {100: 0.705, 101: 0.9}), {}, {}, False),  # of the same seed half a point
         (({100: 0.7}, {100: 0.7}), {"learning_rate": "0.9"}, {"learning_rate": RATES}, True),
         (({100: 0.7}, {100: 0.7}), {"learning_rate": "0.1"}, {"learning_rate": RATES}, False),
-        (({100: 0.7}, {100: 0.7}), {"epochs": "5"}, {"epochs": ("1", "5")}, False),  # nothing came of the longer run
-        (({}, {100: 0.7}), {"epochs": "5"}, {"epochs": ("1", "5")}, True),
-        (({}, {100: 0.7}), {"epochs": "1"}, {"epochs": ("1", "5")}, False),
+        (({100: 0.7}, {100: 0.7}), {"epochs": "5"}, {"epochs": LENGTHS}, False),  # nothing came of the longer run
+        (({}, {100: 0.7}), {"epochs": "5"}, {"epochs": LENGTHS}, True),
+        (({}, {100: 0.7}), {"epochs": "1"}, {"epochs": LENGTHS}, False),
         (({}, {100: 0.7}), {"learning_rate": "0.1", "epochs": "3"}, {"learning_rate": RATES}, False),
-        (({}, {100: 0.7}), {"learning_rate": "0.1", "epochs": "5"}, {"learning_rate": RATES, "epochs": ("1", "5")}, True),
+        (({}, {100: 0.7}), {"learning_rate": "0.1", "epochs": "5"}, {"learning_rate": RATES, "epochs": LENGTHS}, True),
     ],
 )
 def test_training_alone_that_might_be_better_for_longer(scores, settings, space, is_rising):
