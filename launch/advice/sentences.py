@@ -17,11 +17,13 @@ from launch.advice.questions import OVER_FEDAVG, Comparison, name_rivals
 from launch.advice.verdict import Advice
 from launch.contests.methods import ALONE as ROLE_ALONE
 from launch.contests.methods import POOLED, SHARED
+from launch.contests.plan import NO_TIME
 from launch.pages.comparison.seed_statistics import LEAST_SEEDS, compute_mean
 from launch.pages.report.words import MINUS, NBSP, UNKNOWN, count, show_bytes, show_cell, show_seconds, show_share
 from launch.runs.task_columns import TaskColumns
 
 MOST_NAMES = 3
+FEW_ROUNDS = 10
 DIGITS = 3  # significant ones of a result that is no share
 
 
@@ -198,7 +200,18 @@ def _say_nothing_learned(advice: Advice) -> Iterator[str]:
     yield f"{results}, {numbers.show(row.average())} with the fixed answer."
     yield f"{method.title} is {numbers.show_range(lead.ends)} than the fixed answer, as far as these data can tell."
     yield _say_needs(advice, numbers, lead)
-    yield _say_what_to_check(advice, row, numbers)
+    yield _say_what_was_hurried(advice) or _say_what_to_check(advice, row, numbers)
+
+
+def _say_what_was_hurried(advice: Advice) -> str:
+    """What more time could change; "" where it was enough for all methods and for more than a few rounds."""
+    rounds = advice.outcome.plan.rounds
+    left = sum(each.why_out.startswith(NO_TIME) for each in advice.outcome.entered)
+    if rounds >= FEW_ROUNDS and not left:
+        return ""
+    parts = [f"{count(rounds, 'round')} {'is' if rounds == 1 else 'are'} few"] if rounds < FEW_ROUNDS else []
+    parts += [f"there was no time for {count(left, 'method')}"] if left else []
+    return f"That may be the time's fault: {_join(parts)}, so give more --minutes, with another --runs_dir."
 
 
 def _say_what_to_check(advice: Advice, row: Measured, numbers: Numbers) -> str:

@@ -21,6 +21,7 @@ ROUNDS_ALONE = 3
 PLANNED_SHARE = 0.8
 # Characters of a line of the plan; what is longer goes on below itself.
 LONGEST_LINE = 100
+NO_TIME = "no time for it"  # why a method is left out
 _HELD = "\N{NO-BREAK SPACE}"  # in what stays together
 _WRAPPED = {"subsequent_indent": " " * 9, "break_long_words": False, "break_on_hyphens": False}
 
@@ -160,7 +161,7 @@ def make_plan(
                 return
             entered.remove(last := others[-1])
             needed_s = estimate(plan, [*entered, last]) - estimate(plan, entered)
-            left_out[last.name] = f"no time for it: it would take about {format_duration(needed_s)}"
+            left_out[last.name] = f"{NO_TIME}: it would take about {format_duration(needed_s)}"
 
     leave_out(plans[least], _FEWEST_OTHERS)
     leave_out(plans[0], 0)

@@ -13,7 +13,8 @@ MEANS = {"fedavg": 0.70, "ifca": 0.80, "local_only": 0.78, "constant": 0.5, "poo
 def make_facts(verdict, advised=None, winner="ifca", alone="local_only", sign=1):
     methods = {name: {"mean": sign * mean, "role": name, "runs": {}} for name, mean in MEANS.items()}
     facts = {"verdict": verdict, "advised": advised, "winner": winner, "alone": alone, "trivial": "constant"}
-    return {**facts, "methods": methods, "larger_is_better": sign > 0, "over_alone": {"first": winner}}
+    facts |= {"plan": {"seeds": [0, 1]}, "metric": "accuracy", "over_alone": {"first": winner}}
+    return {**facts, "methods": methods, "larger_is_better": sign > 0}
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,18 @@ def test_what_is_named_is_set_beside_the_best(facts, named, regret, tmp_path):
     assert measure_regret(facts, known, tmp_path)["not_measured"] == ["oracle"], "there is no time to keep to"
 
 
+def test_methods_are_set_beside_each_other_on_the_planned_seeds(tmp_path):
+    """Further ones went to a few methods; without runs there is the mean alone."""
+    facts, runs = make_facts(FEDERATE, "ifca"), {}
+    for seed, mean in (("0", 0.6), ("1", 0.7), ("2", 0.1)):
+        runs[seed] = str(tmp_path / seed)
+        (tmp_path / seed).mkdir()
+        (tmp_path / seed / "summary.json").write_text(json.dumps({"clients": {"accuracy_mean": mean}}))
+    facts["methods"]["ifca"]["runs"] = runs
+    found = measure_regret(facts, Problem((), frozenset({FEDERATE})), tmp_path)
+    assert (found["best"], found["best_mean"], found["regret"]) == ("local_only", 0.78, pytest.approx(0.13))
+
+
 def test_undecided_is_right_between_the_right_two_alone():
     problem = Problem((), frozenset({FEDERATE}), never=frozenset({"fedavg"}))
     assert is_right(make_facts(FEDERATE, "ifca"), problem, 0.2)
@@ -45,6 +58,8 @@ def test_undecided_is_right_between_the_right_two_alone():
     assert is_right(make_facts(UNDECIDED), problem, 0.05) and not is_right(make_facts(UNDECIDED), problem, 0.051)
     assert not is_right(make_facts(UNDECIDED, winner="fedavg"), problem, 0.0)
     assert not is_right(make_facts(UNDECIDED), problem, None)
+    assert is_right(make_facts(NOTHING), problem, 0.05) and not is_right(make_facts(NOTHING), problem, 0.06)
+    assert is_right(make_facts(NOTHING), problem._replace(verdicts=frozenset({NOTHING})), 0.06)
 
 
 def write_journal(folder, *facts, torn=""):

@@ -133,6 +133,23 @@ def test_nothing_learned():
     assert check.endswith("even all data in one place reach 50.0 %.")
 
 
+@pytest.mark.parametrize(
+    ("rounds", "why", "expected"),
+    [
+        (5, "others were better", "5 rounds are few"),
+        (40, "no time for it: it would take about 2 min", "there was no time for 1 method"),
+        (1, "no time for it", "1 round is few and there was no time for 1 method"),
+    ],
+)
+def test_where_nothing_was_learned_in_little_time_that_is_said(rounds, why, expected):
+    made = advise({**LOCAL, **CASES[NOTHING_LEARNED]})
+    *entered, left_out = made.outcome.entered
+    outcome = made.outcome._replace(plan=made.outcome.plan._replace(rounds=rounds))
+    outcome = outcome._replace(entered=(*entered, left_out._replace(why_out=why)))
+    last = say_advice(made._replace(outcome=outcome))[-1].replace(NBSP, " ")
+    assert last == f"That may be the time's fault: {expected}, so give more --minutes, with another --runs_dir."
+
+
 def test_errors_are_spoken_of_in_their_unit_and_lower_is_better():
     means = {"local_only": (2.6, 2.61, 2.59), "fedavg": (2.3, 2.31, 2.3), "ditto": (2.1, 2.11, 2.1)}
     rows = {OWN: (3.5, 3.5, 3.51), ALL: (3.9, 3.9, 3.9)}
