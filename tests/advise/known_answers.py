@@ -69,7 +69,7 @@ PROBLEMS = {
         {
             "ifca": ("--algo=ifca", *SGD, "--num_models=4", "--learning_rate=1"),
             "fl_hc": ("--algo=fl_hc", *SGD, "--learning_rate=1", "--distance_multiple=0.9"),
-            "oracle": ("--algo=oracle", *SGD, "--learning_rate=1", "--groups=variant"),
+            "oracle": ("--algo=oracle", *SGD, "--learning_rate=1", "--groups=archetype"),
         },
     ),
     "archetypes": Problem(
