@@ -126,11 +126,12 @@ def test_a_command_that_fails_is_a_result(tmp_path, monkeypatch):
 
 
 def test_all_goals_are_reached_or_not(capsys):
-    good = {"problem": "noise", "verdict": UNDECIDED, "is_right": True, "regret": 0.01, "times": 1.05}
+    good = {"problem": "own_rules", "verdict": UNDECIDED, "is_right": True, "regret": 0.01, "times": 1.05}
     assert sum_up([good, {**good, "same_after_kills": True, "decisions_stand": True}])
     said = capsys.readouterr().out
     assert "right: 2 of 2, of these 2 undecided between the right two" in said
     assert "federate where nothing speaks for it: 0 of 2" in said
+    assert sum_up([good, {**good, "problem": "noise", "regret": 0.3}]), "of noise there is no best"
     for bad in ({"regret": 0.06}, {"times": 1.2}, {"is_right": False}, {"verdict": FEDERATE},
                 {"same_after_kills": True, "decisions_stand": False}):  # fmt: skip
         assert not sum_up([good, good, {**good, **bad}]), bad
