@@ -163,7 +163,7 @@ CANDIDATES = (
     _Candidate("partial", "partial", PERSONAL, "FedPer or FedRep", 1.3, find_obstacle=_obstruct_partial),
     _Candidate("ditto", "ditto", PERSONAL, cost=2.0),
     _Candidate("cfl", "cfl", GROUPS, cost=1.2, find_obstacle=_obstruct_asking_all),
-    _Candidate("fedsikd", "fedsikd", GROUPS, cost=4.0, find_obstacle=_obstruct_fedsikd),
+    _Candidate("fedsikd", "fedsikd", cost=4.0, find_obstacle=_obstruct_fedsikd),
     _Candidate("fedcd", "fedcd", GROUPS, cost=3.0, find_obstacle=_obstruct_fedcd, fix=_ask_all),
     _Candidate("amfl_p", "amfl_p", PERSONAL, cost=2.0, find_obstacle=_obstruct_amfl, fix=_fix_amfl),
     _Candidate(
@@ -178,7 +178,7 @@ BY_NAME = {each.name: each for each in CANDIDATES}
 # Of the algorithms that are tried only if somebody asks for them, those whose clients do not share one model.
 ROLES = {
     **dict.fromkeys(("apfl", "pfedme", "fine_tuning", "fedproto"), PERSONAL),
-    **dict.fromkeys(("fl_hc", "random_cluster", "oracle"), GROUPS),
+    **dict.fromkeys(("fl_hc", "oracle"), GROUPS),
 }
 
 

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from launch.advice.choices import FEDAVG
 from launch.advice.measures import BYTES, TIME, Measured
-from launch.advice.phrases import has_models_of_groups
 from launch.console.shown_text import format_count
 from launch.contests.contest import Entered, Outcome
 from launch.contests.methods import ALONE, GROUPS, Method
@@ -28,7 +27,7 @@ def list_marks(measured: Sequence[Measured], outcome: Outcome, rising: Collectio
     methods = {each.method.name: each.method for each in outcome.entered}
     marks = {}
     for each in measured:
-        found = [*_mark_runs(each, methods.get(each.name), fedavg), *_mark_settings(each, methods.get(each.name))]
+        found = [*_mark_runs(each, fedavg), *_mark_settings(each, methods.get(each.name))]
         if each.name in rising:
             found.append("it was still improving: with longer training it may be better than it looks here")
         if found:
@@ -36,8 +35,8 @@ def list_marks(measured: Sequence[Measured], outcome: Outcome, rising: Collectio
     return marks
 
 
-def _mark_runs(measured: Measured, method: Method | None, fedavg: Measured | None) -> Iterator[str]:
-    if measured.role == GROUPS and measured.models and has_models_of_groups(method):
+def _mark_runs(measured: Measured, fedavg: Measured | None) -> Iterator[str]:
+    if measured.role == GROUPS and measured.models:
         alike = [seed for seed, number in measured.models.items() if number == 1]
         if len(alike) == len(measured.models):
             yield "all clients ended with one model: it made no groups"

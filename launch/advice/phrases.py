@@ -35,11 +35,6 @@ TUNED = ", fitted at the end to each client's own data"
 NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
-def has_models_of_groups(method: Method | None) -> bool:
-    """Whether a method that makes groups gives each a model, as far as it is known: FedSiKD's end with one for all."""
-    return "{models}" in WORDS.get(method.algo, "{models}") if method else True
-
-
 def explain(measured: Measured, method: Method | None) -> str:
     """What the method does, such as "three models, and each client uses the one that fits it"; "" of own algorithms."""
     words = WORDS.get(method.algo, "") if method else ""

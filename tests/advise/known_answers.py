@@ -32,7 +32,7 @@ FEDERATE, ALONE, UNDECIDED, NOTHING = "federate", "alone", "undecided", "nothing
 MEDIAN_REGRET, MOST_REGRET, MOST_TIMES = 0.02, 0.05, 1.1
 MOST_WRONG = 0.05  # share of tables without signal on which "federate" may be said
 NUM_DRAWS = 20  # of the tables without signal
-ONE_MODEL = {"fedavg", "fedadam", "async_periodic"}
+ONE_MODEL = {"fedavg", "fedadam", "fedsikd", "async_periodic"}
 
 
 class Problem(NamedTuple):
