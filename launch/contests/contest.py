@@ -76,7 +76,7 @@ def run_contest(
       rounds: of FedAvg; None: what the time allows.
       choose_more: which methods get a further fresh seed.
       equal: what federated methods may spend as much of as FedAvg on the same seed: `VIRTUAL_S`, `BYTES` or both.
-      spent_s: seconds that this command took before, which count, too.
+      spent_s: seconds that this command took before, which count in a new contest, too.
       reserved_s: that it takes afterwards, beside `seconds`; they count in what is said of the whole time.
       plan_only: whether nothing is run but what the plan needs, and the outcome is as far as it is known.
       clock: seconds from any start on.

@@ -81,7 +81,6 @@ class Journal:
       finalists: names of those that go to fresh seeds, in the order in which they do.
       out: {method: why it does not}.
       further: {a further fresh seed: names of the methods that have it}.
-      noted_s: the seconds in the last line.
       end: at the end, whether time was short and the seconds of the contest; None before.
       total_s: the most seconds that a command has allowed.
 
@@ -92,7 +91,8 @@ class Journal:
         Later, more than before reopens a contest: what the end of the time had stopped on fresh seeds is made, and
         further seeds may come. The plan and what trials have decided stay.
       clock: seconds from any start on.
-      spent_s: seconds of this command before now, which count.
+      spent_s: seconds of this command before now, which count in a new contest. One that goes on has the seconds of its
+        last line: what a kill lost, and what it takes to begin again, would leave the contest less than it was given.
 
     Raises:
       RunFolderError: the file is damaged, or of another request.
@@ -120,19 +120,19 @@ class Journal:
         self.out: dict[str, str] = {}
         self.further: dict[int, list[str]] = {}
         self.end: tuple[bool, float] | None = None
-        self.noted_s = 0.0
-        self._before_s, self._start_s = 0.0, clock() - spent_s
+        self._before_s, self._start_s = 0.0, clock()
         drop_torn_line(path)
-        self._read(json.loads(json.dumps(request)))
+        self._read(json.loads(json.dumps(request)), spent_s)
         is_measured_alone = {key.stage for key in self.runs} <= {CALIBRATION} and not self.skipped
         if total_s != self.total_s and is_measured_alone:
             self.add(ANEW, total_s=total_s)
         elif total_s > self.total_s:
             self.add(MORE, total_s=total_s)
 
-    def _read(self, request: Mapping[str, Any]) -> None:
+    def _read(self, request: Mapping[str, Any], spent_s: float) -> None:
         lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
         if not lines:
+            self._before_s = spent_s
             self.add(REQUEST, request=request, total_s=self.total_s)
             return
         try:
@@ -140,7 +140,7 @@ class Journal:
             stored = facts[0]["request"]
             for fact in facts:
                 self._take(fact)
-            self._before_s = self.noted_s
+            self._before_s = float(facts[-1][SECONDS])
         except (ValueError, KeyError, TypeError, AttributeError):
             raise RunFolderError(f"{self._path}: damaged; move it away, or choose another folder") from None
         if other := _tell_apart(stored, request):
@@ -177,7 +177,6 @@ class Journal:
         self.add(PLAN, planned=content, points=points, until_s=until_s)
 
     def _take(self, fact: Mapping[str, Any]) -> None:
-        self.noted_s = float(fact[SECONDS])
         key = Key(*fact["key"]) if "key" in fact else None
         match fact[WHAT]:
             case "request":

@@ -18,7 +18,6 @@ from launch.contests.journal import (
     RUNG_1,
     SKIP,
     STOP,
-    TIME,
     WHOLE,
     Ended,
     Journal,
@@ -42,8 +41,6 @@ from launch.sweeps.tuning.search_space import Settings
 GRACE = 0.05
 # A run is stopped when it has taken so many times what was estimated, and so much of its stage.
 MOST_OF_ESTIMATE, MOST_OF_STAGE = 3, 0.25
-# Between two notes that time has passed: so much is lost at most if the command is killed.
-_LONGEST_BEAT_S, _BEATS = 15.0, 40
 STAGE_IS_OVER, TOO_SLOW = "the time of the trials is over", "it took far too long"
 UNFINISHED = "it ended without an error, but before its end"
 _LOG = "; its output: "
@@ -114,7 +111,8 @@ class StageRunner:
           keys: of one stage.
           until_s: seconds of the contest, after which no run of them should end.
         """
-        self._keys = keys
+        # A plan may have been made for more time than this command has.
+        self._keys, until_s = keys, min(until_s, self._total_s)
         while left := [key for key in keys if not self._journal.is_over(key)]:
             self._stage_s, self._until_s = max(until_s - self._journal.seconds, 0.0), until_s
             rounds, num_whole = [self._spending.get_rounds(key) for key in left], len(self._journal.whole)
@@ -198,8 +196,6 @@ class StageRunner:
     def _find_end(self, task: Task) -> str:
         """Why a run that goes on should end, which is in the journal then; "" if it should not."""
         going, now_s = self._going[task.run_dir], self._journal.seconds
-        if now_s - self._journal.noted_s >= min(_LONGEST_BEAT_S, self._total_s / _BEATS):
-            self._journal.add(TIME)
         took_s = self._engine.get_seconds(task)
         grace_s = GRACE * self._total_s if going.key.stage in (RUNG_0, RUNG_1) else 0.0
         if now_s >= self._total_s:

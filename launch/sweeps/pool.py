@@ -174,7 +174,9 @@ class ProgressOfMany:
         if not rounds_run:
             return ""
         seconds = time.perf_counter() - self._start_s
-        rounds_left = sum(self._left.values()) - sum(shown.round_num for shown in going)
+        done = {shown.position: shown.round_num for shown in going}
+        # A run of a contest may have more rounds than were expected of it.
+        rounds_left = sum(max(rounds - done.get(position, 0), 0) for position, rounds in self._left.items())
         left = format_duration(seconds / rounds_run * rounds_left)
         return f": {format_duration(seconds)} gone, about {left} left"
 

@@ -232,6 +232,29 @@ def test_a_command_that_is_stopped_goes_on_with_its_runs_and_its_time(run, tmp_p
     assert summarize(outcome)._replace(is_cut=False) == summarize(run(World(LEVELS), folder="d"))
 
 
+def test_what_a_kill_lost_does_not_count(run, tmp_path):
+    """Killed amid runs, and begun again after an hour: it has the time that it had, and ends as if nothing had been."""
+    expected = run(World(LEVELS), folder="d")
+    world, path = World(LEVELS), tmp_path / "c" / JOURNAL
+
+    class Ends(type(world.clock)):
+        def sleep(self, seconds):
+            super().sleep(seconds)
+            if self.now == 1200.0:
+                self.journal = path.read_bytes()
+                raise Killed
+
+    world.clock = clock = Ends()
+    with pytest.raises(Killed):
+        run(world)
+    path.write_bytes(clock.journal)  # without the line of an orderly end
+    before_s = read_lines(tmp_path / "c")[-1]["seconds"]
+    assert 150 < before_s < 200
+    clock.now += 3600
+    outcome = run(world, spent_s=50.0)
+    assert summarize(outcome) == summarize(expected) and outcome.seconds == pytest.approx(expected.seconds, abs=10)
+
+
 def change_problem(*arguments):
     return PROBLEM._replace(arguments=arguments)
 

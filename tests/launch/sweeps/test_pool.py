@@ -135,6 +135,13 @@ def test_how_far_the_runs_are_is_said_each_minute(clock, make_tasks, capsys):
     assert len(shown) == 3
 
 
+def test_a_run_of_more_rounds_than_expected_leaves_no_time_below_zero(clock, make_tasks, capsys):
+    """After 60 s, 120 rounds were run; 30 were expected of the first, and of the second 20 are left."""
+    engine = ScriptedEngine(clock, 2, {0: (100, 0), 1: (100, 0)})
+    assert pool.run_tasks(make_tasks(2, rounds=100), engine, rounds=[30, 80]) == []
+    assert "0 of 2 runs have ended: 1 min 0 s gone, about 10 s left" in capsys.readouterr().out
+
+
 def test_on_a_terminal_each_slot_and_the_whole_have_a_line(clock, make_tasks, capsys, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     engine = ScriptedEngine(clock, 2, {0: (3, 0), 1: (5, 0), 2: (2, 1)})
