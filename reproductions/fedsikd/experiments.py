@@ -311,7 +311,7 @@ def list_private() -> Iterator[Experiment]:
     for statistics, deviations in NOISE.items():
         for epsilon, deviation in deviations.items():
             size = f"On a size it has a standard deviation of {deviation} examples."
-            noise = ours(noisy, size, privacy_epsilon=epsilon, privacy_delta=1e-5)
+            noise = ours(noisy, size, privacy_epsilon=epsilon, privacy_delta=1e-5, privacy_accountant="rdp")
             yield make_private(statistics, f"{epsilon}", f"noisy statistics, epsilon {epsilon}", noise)
         yield make_private(statistics, "_none", "exact statistics", exact)
 

@@ -30,5 +30,5 @@ def make_row(budget: str, updates: str, privacy: Block = ()) -> Experiment:
 
 EXPERIMENTS = [make_row("_none", "without privacy, the upper end")]
 for epsilon in (1, 2, 4, 8):
-    noise = ours(NOISE, NORM, dp_delta=1e-5, dp_clip_norm=0.5, dp_epsilon=epsilon)
+    noise = ours(NOISE, NORM, dp_delta=1e-5, dp_clip_norm=0.5, dp_epsilon=epsilon, dp_accountant="rdp")
     EXPERIMENTS.append(make_row(f"{epsilon}", f"private updates, epsilon {epsilon} at delta 1e-5", noise))

@@ -9,14 +9,16 @@ import numpy as np
 import pandas as pd
 
 from launch.pages.plots.style import COLORS
-from launch.runs.columns import EPSILON_SPENT, TEST_ACCURACY
-from launch.runs.run_records import RunRecord
+from launch.runs.columns import EPSILON_SPENT, SUMMARY_FILE, TEST_ACCURACY
+from launch.runs.run_records import RunRecord, read_json
 from reproductions.engine.figures import Line, Panel, compute_curve, draw_panels
 from reproductions.engine.page import compose_report
 from reproductions.engine.paper import Paper
 from reproductions.engine.tables import Report, Table, describe, make_frame, make_table, show, show_range
+from tff_algos.rounds.privacy_accounting import Accounting
 
-MEASURED = ("budget", "rounds", EPSILON_SPENT, "clip_norm", TEST_ACCURACY)
+BY_LOSSES = "epsilon_by_losses"
+MEASURED = ("budget", "rounds", EPSILON_SPENT, BY_LOSSES, "clip_norm", TEST_ACCURACY)
 TITLE = "FedAvg on MNIST, 1,000 clients\nThin lines: runs as they spend their budget"
 
 
@@ -34,14 +36,23 @@ def measure(run: RunRecord) -> Mapping[str, Any]:
         "budget": epsilon or math.inf,
         "rounds": evaluated[-1],
         EPSILON_SPENT: f"{last[EPSILON_SPENT]:.4f}" if epsilon else "",
+        BY_LOSSES: f"{account_by_losses(run, evaluated[-1]):.4f}" if epsilon else "",
         "clip_norm": f"{run.flags['dp_clip_norm']:g}" if epsilon else "",
         TEST_ACCURACY: 100 * last[TEST_ACCURACY],
     }
 
 
+def account_by_losses(run: RunRecord, rounds: int) -> float:
+    """What a run's noise cost by privacy loss distributions, whatever accountant it had; NaN without its noise."""
+    privacy = read_json(run.path / SUMMARY_FILE).get("fedavg", {}).get("privacy", {})
+    names = ("dp_delta", "num_clients", "cohort_size", "participation")
+    accounting = Accounting(*(run.flags[name] for name in names))
+    return accounting.compute_epsilon(privacy.get("noise_multiplier", math.nan), rounds)
+
+
 def tabulate(frame: pd.DataFrame) -> Table:
     """A row for each epsilon that was run, those without privacy last."""
-    columns = {"rounds": show_range, EPSILON_SPENT: "max", "clip_norm": "max"}
+    columns = {"rounds": show_range, EPSILON_SPENT: "max", BY_LOSSES: "max", "clip_norm": "max"}
     columns[TEST_ACCURACY] = lambda percents: show(percents, "percent")
     found = frame.groupby("budget", as_index=False).agg({"seed": "size", **columns}).rename(columns={"seed": "seeds"})
     return make_table(found.assign(budget=["none" if math.isinf(each) else f"{each:g}" for each in found.budget]))

@@ -14,7 +14,16 @@ from tff_algos.settings.config_fields import (
 )
 from tff_algos.settings.local_training import LocalTrainingConfig
 from tff_algos.settings.searched import ADAM_RATES
-from tff_algos.settings.update_privacy import PrivateAlgorithmConfig, UpdatePrivacyConfig, check_equal_weights
+from tff_algos.settings.update_privacy import (
+    ACCOUNTANTS,
+    PLD,
+    RDP,
+    PrivateAlgorithmConfig,
+    UpdatePrivacyConfig,
+    check_equal_weights,
+)
+
+IF_NOISY = Needs("privacy_epsilon", lambda epsilon: epsilon > 0, "an epsilon above 0")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +97,14 @@ class FedSiKDConfig(PrivateAlgorithmConfig):
         "Delta of the Gaussian mechanism.",
         above=0,
         below=1,
-        needs=Needs("privacy_epsilon", lambda epsilon: epsilon > 0, "an epsilon above 0"),
+        needs=IF_NOISY,
+    )
+    privacy_accountant: str = setting(
+        PLD,
+        "What says what the statistics cost, see dp_accountant.",
+        choices=ACCOUNTANTS,
+        needs=IF_NOISY,
+        of_old_runs=RDP,
     )
     privacy: UpdatePrivacyConfig = group(UpdatePrivacyConfig, flag_prefix="dp_")
 

@@ -20,7 +20,8 @@ from tff_algos.fed_sikd.config import FedSiKDConfig
 from tff_algos.protocol import Weights
 from tff_algos.rounds.aggregators import Aggregate
 from tff_algos.rounds.noise_sources import SeededNoise
-from tff_algos.rounds.private_aggregation import Accounting, PrivateAggregator, check_private_model
+from tff_algos.rounds.privacy_accounting import Accounting
+from tff_algos.rounds.private_aggregation import PrivateAggregator, check_private_model
 from tff_algos.settings.update_privacy import check_delta
 
 STUDENTS, TEACHERS = range(2)  # the releases of a round
@@ -67,11 +68,21 @@ def build_private_aggregators(
     statistics_multiplier = None
     if config.uses_statistics:  # which hide examples, and so does the whole run
         check_delta(config.privacy, int(clients.num_train.sum()), "examples")
-        statistics_multiplier = privacy.calibrate_noise_multiplier(config.privacy_epsilon, config.privacy_delta)
+        statistics_multiplier = privacy.calibrate_noise_multiplier(
+            config.privacy_epsilon, config.privacy_delta, config.privacy_accountant
+        )
     check_private_model(model_spec)
     if config.trains_teacher:
         check_private_model(model_spec.teacher)
     releases, num_clients = 2 if config.trains_teacher else 1, len(clients.clients)
-    accounting = Accounting(config.privacy.delta, num_clients, num_clients, "fixed", releases, statistics_multiplier)
+    accounting = Accounting(
+        config.privacy.delta,
+        num_clients,
+        num_clients,
+        "fixed",
+        releases,
+        statistics_multiplier,
+        asked=config.privacy.accountant,
+    )
     mechanism = config.privacy, accounting, SeededNoise(seed), accounting.settle_noise(config.privacy)
     return PrivateStudents(*mechanism, STUDENTS), PrivateTeachers(*mechanism, TEACHERS)

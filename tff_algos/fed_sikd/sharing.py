@@ -87,7 +87,8 @@ def build_statistics_sharing(
             config.privacy_epsilon,
             "0 for this data set, whose values have no known range to clip to",
         )
-    noise_multiplier = privacy.calibrate_noise_multiplier(config.privacy_epsilon, config.privacy_delta)
+    delta, accountant = config.privacy_delta, config.privacy_accountant
+    noise_multiplier = privacy.calibrate_noise_multiplier(config.privacy_epsilon, delta, accountant)
     deviation = noise_multiplier * privacy.compute_sensitivity(num_columns)
 
     def compute_noisy_moments(x, noise_seed):
@@ -103,7 +104,7 @@ def build_statistics_sharing(
         return np.column_stack([count_examples(moments), np.stack(in_units)])
 
     bytes_up = bytes_of_column * num_columns + len(clients.clients) * _BYTES_OF_VALUE  # the moments and the count
-    return StatisticsSharing(collect, bytes_up, privacy.spent_epsilon(noise_multiplier, config.privacy_delta))
+    return StatisticsSharing(collect, bytes_up, privacy.spent_epsilon(noise_multiplier, delta, accountant))
 
 
 def _preprocess(model_spec: ModelSpec, x: tf.Tensor) -> tf.Tensor:

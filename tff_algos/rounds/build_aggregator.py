@@ -13,12 +13,8 @@ from tff_algos.rounds.aggregators import Aggregator, GroupwiseAggregator, SumAgg
 from tff_algos.rounds.factory_aggregation import FactoryAggregator, build_factory, load_own_aggregator
 from tff_algos.rounds.list_aggregator import ListAggregator
 from tff_algos.rounds.noise_sources import NoiseSource, SeededNoise, SystemNoise
-from tff_algos.rounds.private_aggregation import (
-    Accounting,
-    AskedPrivateAggregator,
-    PrivateAggregator,
-    check_private_model,
-)
+from tff_algos.rounds.privacy_accounting import Accounting
+from tff_algos.rounds.private_aggregation import AskedPrivateAggregator, PrivateAggregator, check_private_model
 from tff_algos.rounds.robust_aggregation import (
     CentredClippingAggregator,
     GeometricMedianAggregator,
@@ -171,7 +167,9 @@ def build_private_aggregator(model_spec: ModelSpec, config: Any, num_clients: in
     check_private_model(model_spec)
     size = min(getattr(config, "cohort_size", 0) or num_clients, num_clients)
     is_asked = privacy.is_asked
-    accounting = Accounting(privacy.delta, num_clients, size, config.participation, is_seen=is_asked)
+    accounting = Accounting(
+        privacy.delta, num_clients, size, config.participation, is_seen=is_asked, asked=privacy.accountant
+    )
     kind: type[PrivateAggregator] = AskedPrivateAggregator if is_asked else PrivateAggregator
     noise: NoiseSource = SystemNoise() if is_asked else SeededNoise(seed)
     return kind(privacy, accounting, noise, accounting.settle_noise(privacy))

@@ -17,6 +17,7 @@ from tff_algos.settings.config_fields import (
     setting,
 )
 
+PLD, RDP = ACCOUNTANTS = ("pld", "rdp")
 FIXED, ADAPTIVE = CLIPPINGS = ("fixed", "adaptive")
 IF_PRIVATE = Needs("epsilon", lambda epsilon: epsilon > 0, "--{flag}=<budget>")
 IF_ADAPTIVE = needs_value("clipping", ADAPTIVE)
@@ -42,6 +43,14 @@ class UpdatePrivacyConfig:
         "Deviation of the noise on a sum, in clip norms; 0: the least with which the budget lasts for --rounds.",
         minimum=0,
         needs=IF_PRIVATE,
+    )
+    accountant: str = setting(
+        PLD,
+        "What composes the rounds: pld, privacy loss distributions, where they apply; or rdp, Rényi divergences, which "
+        "say about a tenth more than was spent.",
+        choices=ACCOUNTANTS,
+        needs=IF_PRIVATE,
+        of_old_runs=RDP,
     )
     clipping: str = setting(
         FIXED,

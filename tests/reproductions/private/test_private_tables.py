@@ -1,6 +1,7 @@
 """The table of accuracy against epsilon, from run folders with made-up numbers."""
 
 import csv
+import json
 
 import pytest
 from experiment_flags import read_flags
@@ -9,12 +10,15 @@ from reproductions.engine.counted_runs import collect_runs
 from reproductions.engine.tables import make_frame
 from reproductions.private.tables import MEASURED, measure, tabulate
 from reproductions.registry import PAPERS
+from tff_algos.rounds.privacy_accounting import Accounting
 
 EXPERIMENT = "fedavg_mnist_1000clients_budget"
 
 
 def add_epsilon(run_dir, spent):
-    """Gives the run a column of epsilon by round."""
+    """Gives the run a column of epsilon by round, and a noise multiplier of 2 to its summary."""
+    noise = {"fedavg": {"privacy": {"noise_multiplier": 2.0}}}
+    (run_dir / "summary.json").write_text(json.dumps(json.loads((run_dir / "summary.json").read_text()) | noise))
     with open(run_dir / "metrics.csv", newline="") as file:
         names, *rows = list(csv.reader(file))
     with open(run_dir / "metrics.csv", "w", newline="") as file:
@@ -41,6 +45,9 @@ def test_a_row_an_epsilon_with_the_mean_over_its_seeds(runs):
     ]  # fmt: skip
     assert [row["test_accuracy"] for row in rows] == ["51.00 ± 1.41", "70.00", "90.00"]
     assert {row["clip_norm"] for row in rows[:2]} == {"0.5"} and rows[2]["clip_norm"] == ""
+    # Two rounds of 100 of 1,000 clients at z = 2, whatever the run had said.
+    expected = f"{Accounting(1e-5, 1000, 100, 'bernoulli').compute_epsilon(2.0, 2):.4f}"
+    assert [row["epsilon_by_losses"] for row in rows] == [expected, expected, ""] and 0.1 < float(expected) < 1
 
 
 def test_a_run_that_was_never_evaluated_does_not_count(tmp_path, write_run):
@@ -64,4 +71,6 @@ def test_the_experiments_differ_in_the_budget_alone():
     by_budget = {float(name.removeprefix(EXPERIMENT).replace("_none", "0")): read_flags(name) for name in names}
     assert len(by_budget) == len(names) > 4
     for budget, flags in by_budget.items():
-        assert flags == by_budget[1.0] | {"dp_epsilon": budget, "dp_clip_norm": 0.5 if budget else 1.0}
+        private = {"dp_epsilon": budget, "dp_clip_norm": 0.5 if budget else 1.0}
+        # The noise of kept runs was chosen by divergences.
+        assert flags == by_budget[1.0] | private | {"dp_accountant": "rdp" if budget else "pld"}

@@ -12,7 +12,7 @@ from tff_algos.fed_sikd.privacy import calibrate_noise_multiplier
 from tff_algos.fed_sikd.private_round import STUDENTS, TEACHERS, weight_cluster_sums
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
-from tff_algos.settings.update_privacy import UpdatePrivacyConfig
+from tff_algos.settings.update_privacy import RDP, UpdatePrivacyConfig
 
 SGD = LocalTrainingConfig(epochs=1, optimizer="sgd", learning_rate=0.5, batch_size=4)
 PRIVATE = UpdatePrivacyConfig(epsilon=50.0, clip_norm=0.1, rounds=3)
@@ -91,7 +91,7 @@ def test_both_releases_have_noise_of_their_own_and_a_clip_norm_of_their_own(buil
 def test_the_statistics_the_teachers_and_the_students_are_composed(build, make_federation):
     """One example: the statistics once, then in each round two sums that it changes by twice the clip norm."""
     data = make_federation([20] * 4)
-    privacy = UpdatePrivacyConfig(epsilon=9.0, rounds=3)
+    privacy = UpdatePrivacyConfig(epsilon=9.0, rounds=3, accountant=RDP)
     process = build(data, clustering="kmeans", privacy_epsilon=2.0, privacy=privacy)
     state = process.initialize()
     for _ in range(2):

@@ -2,11 +2,9 @@
 
 import dataclasses
 
-import dp_accounting
 import numpy as np
 import pytest
 import tensorflow as tf
-from dp_accounting import rdp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_formats import make_format
@@ -15,12 +13,8 @@ from models.model_spec import ModelSpec
 from tff_algos.client.local_training import LocalResult
 from tff_algos.rounds.aggregation import ClientUpdate, sum_on_host
 from tff_algos.rounds.noise_sources import SeededNoise, SystemNoise
+from tff_algos.rounds.privacy_accounting import Accounting, split_noise
 from tff_algos.rounds.private_aggregation import (
-    CLIENT,
-    EXAMPLE,
-    REPLACED_CLIENT,
-    SEEN_CLIENT,
-    Accounting,
     AskedPrivateAggregator,
     ClipCounts,
     PrivateAggregator,
@@ -28,16 +22,12 @@ from tff_algos.rounds.private_aggregation import (
     clip_client,
     clip_update,
     move_clip_norm,
-    split_noise,
 )
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.update_privacy import UpdatePrivacyConfig
 
 ADAPTIVE = UpdatePrivacyConfig(epsilon=8.0, clipping="adaptive")
 POISSON = Accounting(1e-5, num_clients=1000, cohort_size=100, participation="bernoulli")
-FIXED = dataclasses.replace(POISSON, participation="fixed")
-EVERYONE = dataclasses.replace(POISSON, cohort_size=1000)
-ALL_OF_20 = Accounting(1e-5, 20, 20, "fixed")
 
 
 def make_update(*deltas, share=1.0, is_finite=True):
@@ -64,17 +54,6 @@ def settle(config, accounting=POISSON):
 
 def count(counted, whole):
     return ClipCounts(np.float32(counted), np.float32(whole), np.float32(counted - whole))
-
-
-def compute_epsilon(*events):
-    """The accountant's own epsilon of releases (event, how often), at delta 1e-5."""
-    accountant = rdp.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE)
-    for event, number in events:
-        accountant.compose(event, number)
-    return accountant.get_epsilon(1e-5)
-
-
-GAUSSIAN = dp_accounting.GaussianDpEvent
 
 
 def test_an_update_is_shrunk_to_the_norm_as_a_whole_or_stays_to_the_last_bit():
@@ -215,134 +194,7 @@ def test_a_model_with_weights_that_are_not_trained_is_refused(linear_spec):
         check_private_model(ModelSpec("normalised", build, make_format((4,))))
 
 
-def test_poisson_sampling_costs_what_tensorflow_privacy_documents():
-    """60,000 records, batches of 150, noise 1.3, 15 epochs at delta 1e-5: 0.7242 in TensorFlow Privacy 0.9's tests."""
-    accounting = Accounting(1e-5, num_clients=60000, cohort_size=150, participation="bernoulli")
-    assert accounting.compute_epsilon(1.3, 15 * 60000 // 150) == pytest.approx(0.7242234026109595, rel=1e-6)
-
-
-def test_a_run_of_abadi_costs_no_more_than_printed():
-    """Abadi et al. 2016, section 3.1: q = 0.01, sigma = 4, 10,000 steps, delta 1e-5 is (1.26, 1e-5).
-
-    The printed number is log(1 / delta) / (order - 1) + divergence, at the best integer order; today's conversion from
-    Rényi divergences is tighter.
-    """
-    accounting = Accounting(1e-5, num_clients=10_000, cohort_size=100, participation="bernoulli")
-    # Integer orders, as the moments accountant of the paper had them.
-    divergences = rdp.RdpAccountant(range(2, 64)).compose(accounting.build_event(4.0), 10_000).rdp
-    printed = min(divergences + np.log(1e5) / (np.arange(2, 64) - 1))
-    assert printed == pytest.approx(1.26, abs=0.005)
-    assert 1.0 < accounting.compute_epsilon(4.0, 10_000) < printed
-
-
-@pytest.mark.parametrize("rounds", [1, 7, 100])
-def test_epsilon_by_round_is_the_accountants_own(rounds):
-    sampled = dp_accounting.PoissonSampledDpEvent(0.1, GAUSSIAN(1.1))
-    for accounting, event in ((POISSON, sampled), (EVERYONE, GAUSSIAN(1.1))):
-        expected = compute_epsilon((event, rounds))
-        assert accounting.compute_epsilon(1.1, rounds) == pytest.approx(expected, rel=1e-12)
-
-
-def test_a_fixed_cohort_has_the_bound_of_its_own_sampling_at_twice_the_sensitivity():
-    event = dp_accounting.SampledWithoutReplacementDpEvent(1000, 100, GAUSSIAN(4.0 / 2))
-    accountant = rdp.RdpAccountant(range(2, 33), dp_accounting.NeighboringRelation.REPLACE_ONE).compose(event, 10)
-    assert FIXED.compute_epsilon(4.0, 10) == pytest.approx(accountant.get_epsilon(1e-5), rel=1e-9)
-    assert FIXED.compute_epsilon(4.0, 10) > POISSON.compute_epsilon(4.0, 10)
-
-
-def test_what_is_hidden_goes_by_how_the_cohort_is_drawn():
-    with_statistics = dataclasses.replace(EVERYONE, statistics_multiplier=1.0)
-    units = [each.unit for each in (POISSON, EVERYONE, FIXED, with_statistics)]
-    assert units == [CLIENT, CLIENT, REPLACED_CLIENT, EXAMPLE]
-    assert Accounting(1e-5, 9, 9, "bernoulli").build_event(1.0) == GAUSSIAN(1.0)
-
-
-def test_statistics_and_releases_are_composed_by_hand():
-    """Gaussians alone compose by 1 / z^2: 2 releases in each of 3 rounds at z / 2 = 1, and statistics at 2: 6.25."""
-    accounting = dataclasses.replace(ALL_OF_20, releases_per_round=2, statistics_multiplier=2.0)
-    for rounds, multiplier in ((3, 6.25**-0.5), (0, 2.0)):
-        alone = compute_epsilon((GAUSSIAN(multiplier), 1))
-        assert accounting.compute_epsilon(2.0, rounds) == pytest.approx(alone, rel=1e-9)
-
-
-@pytest.mark.parametrize("changes", [{"releases_per_round": 2}, {"statistics_multiplier": 1.0}])
-def test_what_cannot_be_accounted_is_refused(changes):
-    with pytest.raises(ValueError, match="only for rounds of all clients"):
-        dataclasses.replace(POISSON, **changes)
-
-
-def test_without_noise_nothing_is_private():
-    assert POISSON.compute_epsilon(0.0, 1) == np.inf and POISSON.compute_epsilon(0.0, 0) == 0
-
-
-@pytest.mark.parametrize(
-    ("accounting", "epsilon", "rounds"),
-    [
-        (POISSON, 1.0, 50),
-        (POISSON, 1000.0, 50),
-        (EVERYONE, 0.1, 50),
-        (EVERYONE, 8.0, 50),
-        (EVERYONE, 1000.0, 50),
-        (Accounting(1e-5, 20, 5, "fixed"), 4.0, 10),
-    ],
-    ids=lambda value: value.participation if isinstance(value, Accounting) else value,
-)
-def test_the_least_noise_is_the_budgets_and_a_little_less_is_not(accounting, epsilon, rounds):
-    multiplier = accounting.calibrate(epsilon, rounds)
-    assert accounting.compute_epsilon(multiplier, rounds) <= epsilon
-    assert accounting.compute_epsilon(multiplier * 0.999, rounds) > epsilon
-
-
-def test_noise_is_as_given_or_calibrated():
-    assert POISSON.settle_noise(UpdatePrivacyConfig(epsilon=4.0, noise_multiplier=2.5)) == 2.5
-    assert EVERYONE.settle_noise(UpdatePrivacyConfig(epsilon=4.0, rounds=10)) == EVERYONE.calibrate(4.0, 10)
-
-
-@pytest.mark.parametrize(
-    ("accounting", "config", "message"),
-    [
-        (
-            POISSON,
-            UpdatePrivacyConfig(epsilon=1.0, noise_multiplier=0.3),
-            r"dp_noise_multiplier=0\.3: expected more noise, or dp_epsilon of at least",
-        ),
-        (
-            dataclasses.replace(ALL_OF_20, statistics_multiplier=1.0),
-            UpdatePrivacyConfig(epsilon=1.0),
-            "that the clients' statistics cost at dp_delta=1e-05",
-        ),
-        (dataclasses.replace(ALL_OF_20, delta=1e-9), UpdatePrivacyConfig(epsilon=1e-6), "no noise is enough"),
-        (ALL_OF_20, ADAPTIVE, r"dp_clip_count_noise=1\.0: expected more"),  # the count costs more than the round may
-    ],
-)
-def test_a_budget_that_nothing_fits_into_is_refused(accounting, config, message):
-    with pytest.raises(ConfigError, match=message):
-        accounting.settle_noise(config)
-
-
-def test_the_noise_is_split_as_in_andrew_and_by_tff():
-    """z = 1, sigma_b = 1: z_delta = (1 - 1/4)^-1/2 = 2 / sqrt(3); the two together are z again."""
-    assert split_noise(1.0, 1.0) == pytest.approx(2 / 3**0.5) and split_noise(0.0, 1.0) == 0.0
-    # Bits of -1/2 or 1/2 at deviation 1.
-    together = compute_epsilon((GAUSSIAN(split_noise(1.0, 1.0)), 1), (GAUSSIAN(2.0), 1))
-    assert together == pytest.approx(compute_epsilon((GAUSSIAN(1.0), 1)))
-    from tensorflow_federated import aggregators  # imports for seconds
-
-    theirs = aggregators.differential_privacy.adaptive_clip_noise_params(1.2, 100.0)
-    assert (split_noise(1.2, theirs[1]), 5.0) == (pytest.approx(theirs[0]), theirs[1])
-
-
 SEEN = dataclasses.replace(POISSON, is_seen=True)
-
-
-@pytest.mark.parametrize(("cohort_size", "participation"), [(1000, "fixed"), (100, "fixed"), (100, "bernoulli")])
-def test_who_is_seen_is_not_hidden_by_a_sample(cohort_size, participation):
-    """A round is Gaussian(z), whatever the cohort. Gaussians compose by 1 / z^2: 30 rounds at 3 are one at 0.5477."""
-    seen = Accounting(1e-5, 1000, cohort_size, participation, is_seen=True)
-    assert seen.build_event(3.0) == GAUSSIAN(3.0) and seen.unit == SEEN_CLIENT
-    assert seen.compute_epsilon(3.0, 30) == pytest.approx(compute_epsilon((GAUSSIAN(3.0), 30)), rel=1e-12)
-    assert seen.compute_epsilon(3.0, 30) == pytest.approx(compute_epsilon((GAUSSIAN(3.0 / 30**0.5), 1)), rel=1e-9)
-    assert seen.compute_epsilon(3.0, 30) >= POISSON.compute_epsilon(3.0, 30)
 
 
 class Fixed:

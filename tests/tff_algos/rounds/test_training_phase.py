@@ -13,7 +13,8 @@ from tff_algos.rounds.aggregators import GroupwiseAggregator, ListedMean, SumAgg
 from tff_algos.rounds.attacks import Attack
 from tff_algos.rounds.list_aggregator import ListAggregator
 from tff_algos.rounds.noise_sources import SeededNoise
-from tff_algos.rounds.private_aggregation import Accounting, PrivateAggregator
+from tff_algos.rounds.privacy_accounting import Accounting
+from tff_algos.rounds.private_aggregation import PrivateAggregator
 from tff_algos.rounds.training_phase import Sent, SlotInput, TrainingPhase
 from tff_algos.rounds.transport import Transport
 from tff_algos.settings.aggregation import AttackConfig, CompressionConfig
