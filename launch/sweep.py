@@ -4,9 +4,10 @@
 Each run is a process of its own, in `<runs_dir>/<algorithm, experiment or file>/seed_<seed>`, on its share of the
 cores. `--jobs` says how many go on at a time; the output of each is then in `seed_<seed>.log` beside its folder.
 Finished runs are skipped, here or in `--finished`, and interrupted ones are resumed, so the same command carries on
-where a sweep was stopped. Flags of `launch.train` go to every run whose algorithm has them; with the name of an
-algorithm before it, as `--ditto_epochs=1`, a setting goes to its runs alone. What this command has, too, such as
-`--runtime`, goes to the runs behind a lone `--`.
+where a sweep was stopped. On other data than the runs in `--finished` or `--same_data_as` had, nothing is trained.
+Flags of `launch.train` go to every run whose algorithm has them; with the name of an algorithm before it, as
+`--ditto_epochs=1`, a setting goes to its runs alone. What this command has, too, such as `--runtime`, goes to the runs
+behind a lone `--`.
 
 Exit codes: 0 all runs are finished, 1 some failed, 2 the request was wrong, 130 stopped by Ctrl-C, 143 by SIGTERM,
 129 by SIGHUP.
@@ -28,12 +29,14 @@ from launch.console.shown_text import format_count
 from launch.console.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.runs.errors import RunStopped
 from launch.runs.run_archive import is_archive, open_runs
+from launch.runs.run_records import RunPath
 from launch.runtimes.runtime import WorkerError
 from launch.settings.errors import FlagError
 from launch.settings.flag_parsing import define_flags, read_given, read_known, refuse_stray
 from launch.settings.runtimes import RAY
 from launch.settings.setting_names import get_flag, join_values
 from launch.sweeps.jobs import JobsFlags, are_done, open_engine
+from launch.sweeps.kept_data import check_kept_data
 from launch.sweeps.pool import Engine, run_tasks
 from launch.sweeps.present_data import PresentData
 from launch.sweeps.ray_runs import RayEngine, check_ray_flags
@@ -54,12 +57,14 @@ class Request(NamedTuple):
       jobs: how many at a time.
       ray_address: on which Ray cluster; None for this machine.
       lacking: {setting that was given: the algorithms that have none of this name}.
+      kept: folders and archives of runs, whose data the runs must have.
     """
 
     tasks: list[Task]
     jobs: int | None
     ray_address: str | None
     lacking: Mapping[str, Sequence[str]] = types.MappingProxyType({})
+    kept: Sequence[RunPath] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +78,9 @@ class Flags(JobsFlags):
     runs_dir: str = setting("runs", "Folder for the run folders.")
     finished: tuple[str, ...] = texts(
         (), "Folder or .zip of runs, kept by launch.report --archive, that need not be made again.", repeated=True
+    )
+    same_data_as: tuple[str, ...] = texts(
+        (), "Folder or .zip of runs: trains no experiment on other data than its runs there had.", repeated=True
     )
     rounds: int | None = setting(None, "Rounds of every run; by default its settings'.", minimum=1, maximum=10**6)
     runtime: str = setting(
@@ -127,7 +135,8 @@ def parse_request(argv: Sequence[str]) -> Request:
         run_dir = runs_dir / recipe.name / f"seed_{seed}"
         arguments = (f"--seed={seed}", f"--run_dir={run_dir}", *shared[recipe.name])
         tasks.append(Task(recipe, arguments, run_dir, recipe.resolve(arguments), finished, present=present))
-    return Request(tasks, values.jobs, values.ray_address if values.runtime else None, lacking)
+    kept = (*finished, *(open_runs(pathlib.Path(name)) for name in values.same_data_as))
+    return Request(tasks, values.jobs, values.ray_address if values.runtime else None, lacking, kept)
 
 
 def suggest_report(tasks: Sequence[Task]) -> str:
@@ -154,6 +163,7 @@ def _run(arguments: Sequence[str]) -> int:
     tasks = request.tasks
     for name, algorithms in request.lacking.items():
         say(f"note     --{name}: {', '.join(algorithms)} {'has' if len(algorithms) == 1 else 'have'} no such setting")
+    check_kept_data(tasks, request.kept, tasks[0].present)
     try:
         with as_stop_after_signal():
             engine: Engine = (

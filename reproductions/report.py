@@ -11,6 +11,7 @@ Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 
 import dataclasses
 import pathlib
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from files.writing import write_text
@@ -23,8 +24,8 @@ from launch.runs.tables import write_table
 from launch.settings.errors import FlagError
 from reproductions.engine.collection import WORDS
 from reproductions.engine.counted_runs import collect_runs
-from reproductions.engine.judge import NOT_COMPARABLE, NOT_RUN, REPRODUCED, VERDICTS, count_verdicts, list_counted
-from reproductions.engine.page import fill
+from reproductions.engine.judge import TESTED, VERDICTS, count_verdicts, list_counted
+from reproductions.engine.page import fill, fold
 from reproductions.engine.paper import Paper
 from reproductions.engine.tables import Report, Table, format_table
 from reproductions.registry import PAPERS, find_paper
@@ -34,8 +35,7 @@ Tables = Mapping[str, Table]
 
 
 def compose_overview(papers: Sequence[tuple[Paper, Tables]]) -> str:
-    """The page as Markdown, for all papers in their order."""
-    blocks = ["# Results", WORDS["introduction"], summarize(papers)]
+    """The page as Markdown, for all papers in their order; what a reader can use comes first."""
     columns = ["page", "runs", "claims", *VERDICTS]
     verdicts, others, key, uses = [], [], [], []
     for paper, tables in papers:
@@ -48,34 +48,34 @@ def compose_overview(papers: Sequence[tuple[Paper, Tables]]) -> str:
         else:
             others.append(name)
         key += [[name, each["what"], fill(each["value"], page, tables)] for each in page["key"]]
-        uses.append(f"- {name}: {fill(page['use_it'], page, tables)}")
-    blocks += ["## Verdicts", format_table(Table(columns, verdicts))]
+        uses.append(f"- {name}: {fill(page['use_when'], page, tables)}")
+    blocks = ["# Results", WORDS["introduction"], "## Use it when", "\n".join(uses)]
+    blocks += ["## Verdicts", f"{summarize(papers)} {WORDS['split']}", format_table(Table(columns, verdicts))]
     blocks += [f"Without claims of a paper: {', '.join(others)}."]
-    blocks += ["## Key numbers", format_table(Table(["page", "what", "ours"], key)), WORDS["compared"]]
-    blocks += ["## Use it?", "\n".join(uses)]
-    decided = "\n\n".join(
-        [*map(WORDS.get, ("read", "printed", "decided")), f"Our further comparisons: {WORDS['further']}"]
-    )
-    blocks.append(f"<details><summary>How a claim is decided</summary>\n\n{decided}\n\n</details>")
-    return "\n\n".join(blocks) + "\n"
+    blocks += ["## Key numbers", format_table(Table(["page", "what", "ours"], key)), WORDS["compared"], WORDS["made"]]
+    decided = [*map(WORDS.get, ("read", "printed", "decided")), f"Our further comparisons: {WORDS['further']}"]
+    return "\n\n".join([*blocks, fold("How a claim is decided", *decided)]) + "\n"
 
 
 def summarize(papers: Sequence[tuple[Paper, Tables]]) -> str:
-    """The results in one sentence, which the README has as well.
+    """The results in two sentences, which the README has as well.
 
-    A claim counts once, by the best that runs of any setting say for it.
+    A claim counts once, by the first of VERDICTS that runs of any setting say of it.
     """
-    claims = reproduced = decided = judged = 0
-    for paper, tables in papers:
-        if "claims" in tables:
-            judged += 1
-            verdicts = [set(each.values()) for each in list_counted(tables["claims"], list(paper.presets))]
-            claims += len(verdicts)
-            reproduced += sum(REPRODUCED in each for each in verdicts)
-            decided += sum(not each <= {NOT_RUN, NOT_COMPARABLE} for each in verdicts)
+    judged = [(paper, tables) for paper, tables in papers if "claims" in tables]
+    counts = Counter(
+        min(verdicts.values(), key=VERDICTS.index)
+        for paper, tables in judged
+        for verdicts in list_counted(tables["claims"], list(paper.presets))
+    )
+
+    def name(verdicts: Sequence[str]) -> str:
+        *texts, last = (f"{counts[verdict]} {verdict}" for verdict in verdicts)
+        return f"{', '.join(texts)} and {last}"
+
     return (
-        f"Of {claims} claims of {judged} papers, our runs could test {decided}, and reproduced {reproduced} "
-        "in at least one setting."
+        f"Of {sum(counts.values())} claims of {len(judged)} papers, our runs test "
+        f"{sum(counts[verdict] for verdict in TESTED)}: {name(TESTED)}. The others are {name(VERDICTS[len(TESTED) :])}."
     )
 
 

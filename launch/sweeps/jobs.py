@@ -221,7 +221,7 @@ def open_engine(tasks: Sequence[Task], jobs: int | None, keeps_logs: bool = Fals
     Raises:
       FlagError: a run lacks something on this machine, see `check_needs`.
     """
-    cores, left = list_cores(), [task for task in tasks if not _is_done(task)]
+    cores, left = list_cores(), [task for task in tasks if not is_done(task)]
     for config in {task.recipe.name: task.config for task in left}.values():
         check_needs(config)
     configs = [task.config for task in left]
@@ -233,10 +233,10 @@ def open_engine(tasks: Sequence[Task], jobs: int | None, keeps_logs: bool = Fals
 
 def are_done(tasks: Sequence[Task]) -> bool:
     """Whether there is nothing to run."""
-    return all(map(_is_done, tasks))
+    return all(map(is_done, tasks))
 
 
-def _is_done(task: Task) -> bool:
+def is_done(task: Task) -> bool:
     """Whether there is nothing to run: the run is finished, or its folder holds another."""
     try:
         return is_finished(task)

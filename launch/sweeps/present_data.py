@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from datasets.errors import DatasetError
+from datasets.options import is_users_own
 from launch.console.progress import say
 from launch.runs.columns import CLASS_WEIGHTS, CLASS_WEIGHTS_DIGEST, DEVICES, DIGEST, OWN_MODULES
-from launch.runs.data_versions import DATA_FLAGS
+from launch.runs.data_versions import DATA_FLAGS, READING_FLAGS
 from launch.runs.run_records import RunPath, RunRecordError, read_config
 from launch.settings.module_sums import list_changed, sum_run_modules
 from launch.settings.resuming import PLACES
@@ -23,6 +24,7 @@ class PresentData:
 
     def __init__(self):
         self._digests: dict[tuple, Mapping[str, str]] = {}
+        self._names: dict[tuple, str] = {}
         self._found: dict[RunPath, str] = {}
 
     def find_change(self, run_dir: RunPath, config: RunConfig, is_there: bool = True) -> str:
@@ -47,6 +49,11 @@ class PresentData:
         # Before the data, which may be made by the very code that has changed.
         if changed := list_changed(stored.get(OWN_MODULES), sum_run_modules(config)):
             return f"of other code than {', '.join(changed)} holds now"
+        other = self.find_other_data(stored, config)
+        return f"on other data than {other} holds now" if other else ""
+
+    def find_other_data(self, stored: Mapping[str, Any], config: RunConfig) -> str:
+        """Which sources have changed since a run with this `config.json` was made, by its digests; "" for none."""
         data = stored.get("data")
         # Of an earlier version, or in an archive, where nothing says on which data.
         if not isinstance(data, dict) or not data.get(DIGEST):
@@ -57,8 +64,25 @@ class PresentData:
             DEVICES: config.device_profiles,
             CLASS_WEIGHTS_DIGEST: config.class_weights,
         }
-        other = [source for name, source in sources.items() if name in data and now.get(name, data[name]) != data[name]]
-        return f"on other data than {' and '.join(other)} holds now" if other else ""
+        return " and ".join(
+            source for name, source in sources.items() if name in data and now.get(name, data[name]) != data[name]
+        )
+
+    def name(self, config: RunConfig) -> str:
+        """What a data set of ours is called, a subset by its sizes; "" if it is a user's own, or cannot be opened."""
+        from launch.training.opened_data import name_data
+
+        if is_users_own(config.dataset):
+            return ""
+        names = sorted(READING_FLAGS | PLACES & vars(config).keys())
+        key = tuple(vars(config).get(name) for name in names)
+        if key not in self._names:
+            try:
+                self._names[key] = name_data(config)
+            except (DatasetError, ConfigError, OSError) as error:
+                say(f"note     {error}; the data of kept runs are taken to be these")
+                self._names[key] = ""
+        return self._names[key]
 
     def _identify(self, config: RunConfig, stored: Mapping[str, Any]) -> Mapping[str, str]:
         """The digests of the data; none where they are not there any more, so that nothing can be compared.

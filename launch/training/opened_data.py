@@ -31,6 +31,20 @@ def open_data(config: RunConfig) -> tuple[ArrayDataset | ClientSource, Partition
     return arrays, PartitionSettings(**values)
 
 
+def name_data(config: RunConfig) -> str:
+    """The name of the data set that a run with this config would have: what lies here, or else would be downloaded.
+
+    A subset is named by its sizes. Nothing is downloaded.
+
+    Raises:
+      DatasetError: a file is damaged.
+    """
+    row = find_dataset(config.dataset)
+    if not (is_random(config) or row.find(config.data_dir or None).found):
+        return row.name
+    return open_data(config)[0].name
+
+
 def identify_data(config: RunConfig) -> dict[str, str]:
     """The digests of the data that a run with this config would have now, as `config.json` names them.
 

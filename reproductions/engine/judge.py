@@ -41,7 +41,9 @@ from reproductions.engine.tables import Table
 
 REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
 BY_CONSTRUCTION, NOT_COMPARABLE, NOT_RUN = "by construction", "not comparable", "not run"
-VERDICTS = (REPRODUCED, NOT_REPRODUCED, UNDECIDED, BY_CONSTRUCTION, NOT_COMPARABLE, NOT_RUN)
+TESTED = (REPRODUCED, NOT_REPRODUCED, UNDECIDED)
+# Where kinds of runs have several on one claim, the first of these is the claim's.
+VERDICTS = (*TESTED, BY_CONSTRUCTION, NOT_COMPARABLE, NOT_RUN)
 HOLDS, FAILS = "yes", "no"  # verdicts of our further comparisons, beside UNDECIDED and NOT_RUN
 
 SeedValues = Mapping[Cell, Mapping[int, float]]

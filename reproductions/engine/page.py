@@ -1,25 +1,31 @@
 """The report of a paper: its claims, its tables, and the page of these.
 
-The page has at most 60 lines: what the paper claims, what our runs show of it, one figure, and whether to use it.
+The page has at most 60 lines outside of its folded parts: two plain sentences, when to use the method, what the paper
+prints beside ours, one figure, the claims, and the numbers behind it all.
 
 What a page says in words stands in the paper's `page.toml`, and nothing else is written by hand. Numbers in it are
 names in braces, each a cell of one of the tables that are made from the runs:
 
     title = "The paper: Tables 1 and 2"
+    plain = "Two sentences without statistics: {ours} %."
+    use_when = "it fits. Otherwise use FedAvg."  # goes on after "Use it when"
+    about = "What the paper claims, in a line."  # if there is more to say before the claims, or the tables
     figure = "figure.png"         # if there is one
-    claim = "What the paper claims, in a line."
-    use_it = "Two sentences, with {gain} points."
+    evidence = ["A sentence with {gain} points.", "Another one."]
     readme = "A sentence of the README, {gain}"  # if there is one
     notes = ["Lines for the folded part."]
     tables = ["targets"]          # shown whole, for pages without claims
     commands = ["python -m ..."]
+    rows = [{ row = "AMFL-P, tuned", experiments = "amfl_p/start_*_medium" }]  # what a reader can run again
 
+    beside = "Table 1"            # heading of what is printed beside ours, which `Paper.beside` makes
+    beside_note = "How to read it."
     shown_runs = "tuned"          # to which runs claims are put, unless a row says so
     shown = [                     # claims that the page shows, in their order, by words of one claim alone
         { claim = "AMFL-P is ahead", runs = "printed", why = "One line." },
     ]
 
-    [numbers]                     # table, the cells that find its row, column; of the cell, a part: mean or interval
+    [numbers]                     # table, the cells that find its row, column; of the cell, a part, see PARTS
     gain = { table = "further", row = { comparison = "AMFL-P above FedAvg" }, column = "numbers", part = "interval" }
 """
 
@@ -30,24 +36,28 @@ from typing import Any
 
 from launch.runs.columns import TEST_ACCURACY, TEST_LOSS
 from launch.runs.run_records import RunRecord
+from launch.settings.errors import FlagError
 from reproductions.engine.claim_rows import Claim, ask_printed_tables
 from reproductions.engine.collection import WORDS, PrintedValue, SeedResults, read_toml
 from reproductions.engine.judge import (
     BY_CONSTRUCTION,
     COUNTED_WITH,
     NOT_COMPARABLE,
+    NOT_RUN,
     count_verdicts,
     decide_all,
     decide_further,
     find_first_alike,
+    list_counted,
 )
+from reproductions.engine.own_runs import ABSENT, EXPERIMENTS, tabulate_commands, tabulate_experiments
 from reproductions.engine.paper import Paper, describe_revisions
 from reproductions.engine.tables import Report, Section, Table, format_table, tabulate_legend
 
 PAGE_FILE = "page.toml"
-ABSENT = "not run"
 INTERVAL = re.compile(r"([+-]?[\d.]+ )?\[[^\]]+\]")
-LIST = re.compile(r"^(\d+ of \d+ comparisons[^:]*|all \d+ comparisons, the closest): ")
+LIST = re.compile(r"^(?:(\d+ of \d+) comparisons ([^:]*)|all (\d+) comparisons[^:]*, the closest): ")
+OUTCOMES = {"on the other side": "fail", "fail": "fail", "open": "open"}
 WITHOUT_INTERVAL = re.compile(r"(.*): (\d+ of \d+ seeds on .*|[^:]* in all \d+ seeds|\d+ seeds?)")
 
 
@@ -64,34 +74,70 @@ def compose_page(paper: Paper, tables: Mapping[str, Table], remarks: Sequence[st
       remarks: sentences on single runs.
 
     Raises:
-      PageError: `page.toml` names a claim or a column that there is not.
+      PageError: `page.toml` names a claim, an experiment or a column that there is not.
     """
     page = paper.page
-    blocks = [f"# {page['title']}", fill(page["claim"], page, tables)]
+
+    def say(name: str) -> list[str]:
+        return [fill(page[name], page, tables)] if name in page else []
+
+    blocks = [f"# {page['title']}", f"**In short.** {say('plain')[0]}", f"**Use it when** {say('use_when')[0]}"]
+    if paper.beside:
+        blocks += [f"## {page['beside']}", format_table(paper.beside(tables)), *say("beside_note")]
+    figure = [f"![{page['title']}]({page['figure']})"] if paper.draw else []
     if "claims" in tables:
-        blocks.append(format_table(count_verdicts(tables["claims"], paper.presets)))
-        blocks.append(format_table(tabulate_shown(paper, tables)))
-        blocks.append(WORDS["shown"])
-    blocks += [show_table(tables[name]) for name in page.get("tables", ())]
-    if paper.draw:
-        blocks.append(f"![{page['title']}]({page['figure']})")
+        blocks += [*figure, "## Claims", *say("about"), *show_claims(paper, tables)]
+    else:
+        blocks += [*say("about"), *(show_table(tables[name]) for name in page.get("tables", ())), *figure]
     blocks += paper.further_blocks(tables)
-    blocks.append(f"**Use it?** {fill(page['use_it'], page, tables)}")
-    lines = [f"- {fill(note, page, tables)}" for note in page.get("notes", ())] + [f"- {each}" for each in remarks]
-    files = ", ".join(f"[{name.replace('_', ' ')}]({paper.name}_{name}.csv)" for name in tables)
-    lines.append(f"- Tables: {files}; [kept runs]({paper.name}.zip). What each table shows is in `legend`.")
-    more = "\n".join(["<details><summary>Runs, tables and commands</summary>", "", *lines, "", "```sh"])
-    places = f"--runs_dir=docs/results/{paper.name}.zip --output=docs/results{' --figure' if paper.draw else ''}"
-    commands = [*page.get("commands", ()), f"python -m launch.report --tables={paper.name} {places}"]
-    blocks.append("\n".join([more, *commands, "```", "", "</details>"]))
+    evidence = [f"- {fill(each, page, tables)}" for each in page["evidence"]]
+    blocks += ["## The numbers behind it", "\n".join(evidence), *fold_runs(paper, tables, remarks)]
     return "\n\n".join(blocks) + "\n"
 
 
+def fold(title: str, *blocks: str) -> str:
+    """Blocks of Markdown that are shown at a click."""
+    return "\n\n".join([f"<details><summary>{title}</summary>", *blocks, "</details>"])
+
+
+def fold_runs(paper: Paper, tables: Mapping[str, Table], remarks: Sequence[str]) -> list[str]:
+    """The folded parts: what a reader can run again; then notes, tables and the command that makes the page."""
+    page, archive = paper.page, f"docs/results/{paper.name}.zip"
+    blocks = []
+    if EXPERIMENTS in tables and page.get("rows"):
+        try:
+            commands = tabulate_commands(page["rows"], tables[EXPERIMENTS], archive)
+        except FlagError as error:
+            raise PageError(f"{PAGE_FILE}: {error}") from None
+        blocks.append(fold("Run it yourself", format_table(commands), WORDS["run_again"]))
+    lines = [f"- {fill(note, page, tables)}" for note in page.get("notes", ())] + [f"- {each}" for each in remarks]
+    files = ", ".join(f"[{name.replace('_', ' ')}]({paper.name}_{name}.csv)" for name in tables)
+    lines.append(f"- Tables: {files}; [kept runs]({paper.name}.zip). What each table shows is in `legend`.")
+    places = f"--runs_dir={archive} --output=docs/results{' --figure' if paper.draw else ''}"
+    commands = [*page.get("commands", ()), f"python -m launch.report --tables={paper.name} {places}"]
+    blocks.append(fold("Runs, tables and commands", "\n".join(lines), "\n".join(["```sh", *commands, "```"])))
+    return blocks
+
+
+def show_claims(paper: Paper, tables: Mapping[str, Table]) -> list[str]:
+    """The claims that the page shows, what the words of their table mean, and how many have which verdict."""
+    claims = tables["claims"]
+    shown = len({entry["claim"] for entry in paper.page["shown"]})
+    counted = len(list_counted(claims, list(paper.presets)))
+    number = "all" if shown == counted else f"{shown} of the {counted}"
+    below = WORDS["shown"].format(number=number, claims=f"{paper.name}_claims.csv")
+    counts = fold("How many claims have which verdict", format_table(count_verdicts(claims, paper.presets)))
+    return [format_table(tabulate_shown(paper, tables)), below, counts]
+
+
 def tabulate_shown(paper: Paper, tables: Mapping[str, Table]) -> Table:
-    """The claims that the page shows: the paper's words, its numbers, ours, the interval, the verdict, and why."""
-    rows = []
+    """The claims that the page shows: the paper's words, its numbers, ours, the interval, the verdict and why.
+
+    Ours are of the runs that most rows are about; another row says of which.
+    """
+    rows, usual = [], paper.page.get("shown_runs")
     for entry in paper.page["shown"]:
-        runs = entry.get("runs", paper.page.get("shown_runs"))
+        runs = entry.get("runs", usual)
         found = [row for row in tables["claims"].records if entry["claim"] in row["claim"]]
         if len(found) != 1 or runs not in paper.presets:
             raise PageError(f"{PAGE_FILE}: {entry['claim']!r} with {runs}: {len(found)} claims, not one")
@@ -102,32 +148,36 @@ def tabulate_shown(paper: Paper, tables: Mapping[str, Table]) -> Table:
             numbers = numbers.partition("; ")[2] if INTERVAL.search(numbers) else ""
         ours, interval = split_numbers(numbers)
         printed, _ = split_numbers(row["printed_tables_numbers"])
-        verdict = row[runs] + (f" ({paper.presets[runs]})" if len(paper.presets) > 1 else "")
-        rows.append([row["claim"], printed, ours, interval, verdict, fill(entry["why"], paper.page, tables)])
-    return Table(["claim", "printed", "ours", "95 % interval", "verdict", "why"], rows)
+        if runs != usual:
+            ours = f"*{paper.presets[runs]}*: {ours}".removesuffix(": ")
+        why = "" if row[runs] == NOT_RUN else f": {fill(entry['why'], paper.page, tables)}"
+        rows.append([row["claim"], printed, ours, interval, f"**{row[runs]}**{why}"])
+    return Table(["claim", "printed", paper.presets.get(usual, "ours"), "interval", "verdict"], rows)
 
 
 def split_numbers(numbers: str) -> tuple[str, str]:
     """The first comparison that decides a claim: what is compared; and its interval, or what decides without one.
 
-    How many comparisons there are stands first in `numbers`, and last in the interval.
+    How many comparisons there are stands first in `numbers`, and in short last in the interval.
 
     >>> split_numbers("2 of 2 comparisons open: A 1 %, B 2 % (MNIST): -1.00 [-2.00, +0.50], n = 3; more")
-    ('A 1 %, B 2 % (MNIST)', '-1.00 [-2.00, +0.50], n = 3; 2 of 2 comparisons open')
+    ('A 1 %, B 2 % (MNIST)', '-1.00 [-2.00, +0.50], n = 3 (2 of 2 open)')
     """
     listed = LIST.match(numbers)
-    count = listed[1] if listed else ""
+    share = ""
+    if listed:
+        part, outcome, everything = listed.groups()
+        share = f" (closest of {everything})" if everything else f" ({part} {OUTCOMES.get(outcome, outcome)})"
     first = numbers[listed.end() :] if listed else numbers
     match = INTERVAL.search(first)
     if match is None:
         first = first.split("; ")[0]
         without = WITHOUT_INTERVAL.fullmatch(first)
         before, decides = without.groups() if without else (first, "")
-        return before, "; ".join(filter(None, [decides, count]))
+        return before, f"{decides}{share}".strip()
     before = re.sub(r"(: (?:\w+; )?(?:mean )?|; (?:mean )?|: )$", "", first[: match.start()])
     seeds = re.match(r", n = \d+", first[match.end() :])
-    interval = match[0] + (seeds[0] if seeds else "")
-    return before, "; ".join(filter(None, [interval, count]))
+    return before, match[0] + (seeds[0] if seeds else "") + share
 
 
 def fill(text: str, page: Mapping[str, Any], tables: Mapping[str, Table]) -> str:
@@ -155,11 +205,35 @@ def look_up(name: str, page: Mapping[str, Any], tables: Mapping[str, Table]) -> 
     if len(rows) > 1:
         raise PageError(f"{PAGE_FILE}: {len(rows)} rows of {wanted['table']} fit {{{name}}}, not one")
     cell = rows[0][wanted["column"]] if rows else ABSENT
-    if wanted.get("part") == "mean":
-        return re.split(r" [±(]", cell)[0]  # without deviation, or difference in brackets
-    if wanted.get("part") == "interval" and (match := INTERVAL.search(cell)):
-        return match[0]
-    return cell
+    return PARTS[wanted["part"]](cell) if "part" in wanted and cell != ABSENT else cell
+
+
+def find_mean(cell: str) -> str:
+    """A number without deviation, or difference in brackets."""
+    return re.split(r" [±(]", cell)[0]
+
+
+def find_interval(cell: str) -> str:
+    """The difference and its interval; the whole cell where there is none."""
+    match = INTERVAL.search(cell)
+    return match[0] if match else cell
+
+
+def round_half_up(cell: str, factor: int = 1) -> str:
+    """Its number without decimals, 86.50 as 87, as people round; the cell where it holds none."""
+    try:
+        return str(math.floor(factor * float(find_mean(cell)) + 0.5))
+    except ValueError:
+        return cell or ABSENT
+
+
+PARTS = {
+    "mean": find_mean,
+    "interval": find_interval,
+    "whole": round_half_up,  # for a plain sentence
+    "percent": lambda cell: round_half_up(cell, 100),  # of a share
+    "sentence": lambda cell: cell.partition(". ")[0].removesuffix(".") + ".",  # the first
+}
 
 
 def show_table(table: Table) -> str:
@@ -193,6 +267,7 @@ def compose_report(
     labels = {name: label for name, label in paper.presets.items() if name in shown}
     if further := build_further(paper.further, results, labels):
         sections["further"] = further
+    sections[EXPERIMENTS] = Section("Kept runs by experiment", tabulate_experiments(runs), WORDS["experiments"])
     csv_tables = {name: section.table for name, section in sections.items()}
     if paper.experiments:
         csv_tables["settings"] = paper.settings

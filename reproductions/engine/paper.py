@@ -129,6 +129,7 @@ class Paper:
       draw: (runs, folder) -> path of the figure drawn there; None if the report has no figure.
       further_metrics: a regular expression of the columns of `metrics.csv` that it reads beside ALWAYS_KEPT.
       kept_files: the further files of a run that it reads.
+      beside: tables by name -> what the paper prints beside ours, as its page has it; None if it prints nothing.
       further_blocks: tables by name -> blocks of Markdown that its page has under the figure.
     """
 
@@ -142,6 +143,7 @@ class Paper:
     draw: Callable[[Sequence[RunRecord], pathlib.Path], pathlib.Path] | None = None
     further_metrics: str = ""
     kept_files: tuple[str, ...] = ()
+    beside: Callable[[Mapping[str, Table]], Table] | None = None
     further_blocks: Callable[[Mapping[str, Table]], list[str]] = lambda tables: []
 
     @property

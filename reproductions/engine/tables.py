@@ -56,6 +56,26 @@ def format_table(table: Table) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def spread(table: Table, keys: Sequence[str], column: str, value: str, names: Mapping[str, str]) -> Table:
+    """A table turned: a row for each of its places, and a column for each name of one of its columns.
+
+    Args:
+      table: any.
+      keys: its columns that tell a place.
+      column: whose cells become columns.
+      value: the column of the cells.
+      names: the new columns, by cells of `column`; rows with others are left out, and what is missing is empty.
+    """
+    places: dict[tuple[str, ...], dict[str, str]] = {}
+    for record in table.records:
+        if record[column] in names:
+            place = tuple(record[key] for key in keys)
+            places.setdefault(place, {})[names[record[column]]] = record[value]
+    columns = list(dict.fromkeys(names.values()))
+    rows = [[*place, *(cells.get(name, "") for name in columns)] for place, cells in places.items()]
+    return Table([*keys, *columns], rows)
+
+
 def tabulate_legend(texts: Mapping[str, str], sections: Mapping[str, Section]) -> Table:
     """What each table of a report shows and how it is read: a row a table, and first what concerns them all.
 

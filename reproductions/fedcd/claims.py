@@ -31,10 +31,10 @@ as in the paper"""
 NO_SUCH_RUN = """where a run has converged is our own rule, and these sizes are smaller than the paper's, so that \
 their rounds cannot be held against the printed number (the authors print a run of hierarchical archetypes, which \
 converges at round 29 by this rule, and none of these)"""
-CONSTANT_RATE = """the small size trains at a constant learning rate, at which neither algorithm comes to rest: a round, \
-or a size of changes, cannot be held against the printed one, of a rate that falls in the authors' code"""
-OTHER_SIZE = """how many models are left depends on the images that they are scored by and on the network, of which these \
-sizes have fewer and a smaller one: the number cannot be held against the printed one"""
+CONSTANT_RATE = """the small size trains at a constant learning rate, at which neither algorithm comes to rest: a \
+round, or a size of changes, cannot be held against the printed one, of a rate that falls in the authors' code"""
+OTHER_SIZE = """how many models are left depends on the images that they are scored by and on the network, of which \
+these sizes have fewer and a smaller one: the number cannot be held against the printed one"""
 LATER_MARGIN = "a margin set after the runs; any below twice FedAvg's says the same"
 CONVERGES = f"""and fewer than FedAvg's with the same schedule, since steps that become small calm any algorithm \
 ({SAME_RATES}). For the second, both are looked at for the rounds that FedCD's experiment has, and {AT_THE_END}. \

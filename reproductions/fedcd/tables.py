@@ -1,5 +1,6 @@
 """The FedCD paper's Table 1 and its claims beside our runs, by size of the runs. Imports no TensorFlow."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 
@@ -28,6 +29,8 @@ from reproductions.engine.tables import (
 from reproductions.fedcd.claims import CLAIMS, FURTHER, SAME_RATES, WHERE_RUNS_END
 from reproductions.fedcd.figure import draw_fedcd_figure
 from reproductions.fedcd.measures import (
+    AUTHORS,
+    AUTHORS_SMALL,
     AXES,
     BASE,
     COMPARED_ROUNDS,
@@ -157,6 +160,25 @@ def tabulate_table_1(printed: Sequence[Mapping[str, str]], frame: pd.DataFrame) 
         costs = [show_each(own[cost], own.convergence) for cost in COSTS for own in by_algo]
         rows.append([partition, "ours", ", ".join(map(str, by_algo[0].seed)), *rounds, *ratios, *costs])
     return Table(columns, rows)
+
+
+def compare_printed(tables: Mapping[str, Table]) -> Table:
+    """Table 1 with a column for what is printed, and one for each size that was trained as the authors do."""
+    shown = {
+        "rounds to convergence, FedCD": "rounds to convergence, FedCD",
+        "FedAvg": "rounds to convergence, FedAvg",
+        RATIOS["real_s"]: RATIOS["real_s"],
+    }
+    sizes = {size: tables.get(f"{size}_table_1", Table([], [])).records for size in (AUTHORS, AUTHORS_SMALL)}
+    printed = [row for row in next(iter(sizes.values())) if row["source"] == EDITIONS[LATER_EDITION]]
+    rows = []
+    for partition, column in itertools.product(COMPARED_ROUNDS, shown):
+        found = [[row for row in printed if row["archetypes"] == partition]]
+        found += [
+            [row for row in own if (row["archetypes"], row["source"]) == (partition, "ours")] for own in sizes.values()
+        ]
+        rows.append([partition, shown[column], *(each[0][column] if each else "" for each in found)])
+    return Table(["archetypes", "measure", "printed", *(SIZES[size] for size in sizes)], rows)
 
 
 def show_each(amounts: pd.Series, reached: pd.Series) -> str:
@@ -316,6 +338,7 @@ PAPER = Paper(
     claims=CLAIMS,
     further=FURTHER,
     draw=draw_fedcd_figure,
+    beside=compare_printed,
     further_metrics=".*_models|archetype_.*|client_accuracy_change|score_deviation|learning_rate_mean",
     kept_files=(TIMING_FILE, EVENTS_FILE),
 )

@@ -21,7 +21,7 @@ from launch.runs.task_columns import read_task_columns
 from launch.settings.experiments import list_experiments, list_searches
 from launch.sweeps.tuning.search_space import parse_search
 from reproductions.engine.figures import GREY, Panel, arrange, draw_panels, paint_means
-from reproductions.engine.page import compose_report, format_p_value
+from reproductions.engine.page import compose_report, fold, format_p_value
 from reproductions.engine.paper import Paper
 from reproductions.engine.tables import (
     EXPERIMENT,
@@ -192,16 +192,20 @@ def sum_up(answers: Table, standings: Table) -> str:
 
 
 def compose_problems(tables: Mapping[str, Table]) -> list[str]:
-    """All answers in short; for each problem that was run its sentence and its table; then what was not run."""
+    """All answers in short, a sentence a problem; a folded table of each; then what was not run."""
     answers, standings = tables["answers"], tables["standings"]
     blocks = [format_table(Table(ANSWERS[:-2], [row[:-2] for row in answers.rows]))]
     absent = {words["title"]: words["what"] for words in PROBLEMS.values()}
+    sentences, problems = [], []
     for title, best, alike, *_, sentence in answers.rows:
         own = Table(standings.columns[1:], [row[1:] for row in standings.rows if row[0] == title])
         # Bold is what the seeds decide: one method is best, and told from all others.
         is_decided = bool(best) and not alike
-        said = f"{absent.pop(title)} {f'**{sentence}**' if is_decided else sentence}"
-        blocks += [f"## {title[0].upper()}{title[1:]}", said, format_table(own)]
+        name = f"{title[0].upper()}{title[1:]}"
+        sentences.append(f"- {name}: {f'**{sentence}**' if is_decided else sentence}")
+        problems += [f"### {name}", absent.pop(title), format_table(own)]
+    if sentences:
+        blocks += ["\n".join(sentences), fold("All methods by problem", *problems)]
     return [*blocks, f"Not run: {'; '.join(absent)}."] if absent else blocks
 
 

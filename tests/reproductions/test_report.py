@@ -54,11 +54,11 @@ def test_the_report_is_printed_and_written_and_a_zip_gives_the_same(report_async
     printed = report_async(f"--output={output}", "--figure", f"--archive={archive}")
     words = 'generally outperforms FedAvg", IID, FedAvg with the same policy |'
     (claim,) = [line for line in printed.out.splitlines() if words in line]
-    assert claim.split(" | ")[4] == "not run" and told not in printed.err
+    assert claim.split(" | ")[4] == "**not run** |" and told not in printed.err
     assert "not counted: " in printed.err and "--proximal_weight=0.5, not 0.02" in printed.err
     made = {path.name: path.read_bytes() for path in output.iterdir()}
     assert made.pop("async_mine.png") == b"no PNG of ours"
-    tables = ("claims", "legend", "levels", "results", "settings", "shares")
+    tables = ("claims", "experiments", "legend", "levels", "results", "settings", "shares")
     assert sorted(made) == ["async.md", "async.png", *(f"async_{table}.csv" for table in tables)]
     assert made["async.md"].decode() == printed.out.removesuffix("\n") and "](async.png)" in printed.out
     rows = read_rows(output / "async_results.csv")
@@ -158,7 +158,10 @@ def test_all_pages_are_made_at_once(tmp_path, monkeypatch, capsys):
     assert main(["--tables=all", f"--runs_dir={tmp_path}", f"--output={tmp_path / 'results'}"]) == 0
     assert asked == [(name, f"{name}.zip") for name in PAPERS]
     text = (tmp_path / "results.md").read_text()
-    assert all(f"](results/{name}.md)" in text for name in PAPERS) and "reproduced 0 in at least one setting" in text
+    assert (
+        all(f"](results/{name}.md)" in text for name in PAPERS)
+        and ": 0 reproduced, 0 not reproduced and 0 undecided" in text
+    )
     assert f"written: {tmp_path / 'results.md'}\n" in capsys.readouterr().err
 
 

@@ -207,7 +207,10 @@ def compute_reptile_gradient(
     learning_rate: tf.Tensor,
     task: Task = CLASSIFICATION,
 ) -> MetaGradient:
-    """Reptile (Nichol et al. 2018): (start - adapted) / learning rate takes the place of a gradient."""
+    """Reptile (Nichol et al. 2018): (start - adapted) / learning rate takes the place of a gradient.
+
+    All steps are on the one support batch, where the paper has a new one for each.
+    """
     adapted = adapt(predict, weights, support, num_steps, learning_rate, True, task)
     gradient = tuple((start - end) / learning_rate for start, end in zip(weights, adapted, strict=True))
     return MetaGradient(gradient, adapted, compute_loss(predict, adapted, query, task))

@@ -36,7 +36,8 @@ Deviations from the paper:
 - The paper's D_i^test is a batch of local training data in MAML's sense. Here it is drawn from the train split, so that
   the device's test split is never trained on.
 - The paper names neither K nor alpha_max nor any batch size.
-- The server's step can have momentum or be Adam's. First-order MAML and Reptile are options.
+- The server's step can have momentum or be Adam's. First-order MAML and Reptile are options. Reptile takes its K inner
+  steps on the one support batch, as MAML's are here; Nichol et al. (2018) draw a new batch for each.
 - A device without a validation split is weighted by its query loss.
 - Fine-tuning goes over mini-batches of the train split, in a new order each epoch; the paper's uses all of D_i.
 - The defaults are not the printed values, which the experiments `amfl_p_building_*` have: trials chose them, among

@@ -20,6 +20,7 @@ from reproductions.engine.comparisons import Condition
 from reproductions.engine.counted_runs import choose_runs, collect_runs, find_experiment_of, read_runs
 from reproductions.engine.page import (
     ABSENT,
+    PARTS,
     PageError,
     build_further,
     build_verdicts,
@@ -49,8 +50,12 @@ FURTHER = Table(
 PAGE = {
     "title": "Mine",
     "figure": "mine.png",
-    "claim": "A is good.",
-    "use_it": "Take A, by {lead}. Twice: {twice}. C: {bracketed}.",
+    "plain": "The paper says that A is good. It is, twice: {twice}.",
+    "use_when": "you have A. Else do not.",
+    "about": "A is claimed to be good.",
+    "evidence": ["A is ahead by {lead}.", "C: {bracketed}."],
+    "rows": [{"row": "A and B", "experiments": "fedsikd/fed*_mnist_alpha0.1"}],
+    "shown_runs": "tuned",
     "shown": [{"claim": "A above", "runs": "printed", "why": "by {lead}"}],
     "numbers": {
         "lead": {"table": "further", "row": {"comparison": "A above B"}, "column": "numbers", "part": "interval"},
@@ -61,6 +66,13 @@ PAGE = {
         "wrong": {"table": "further", "row": {"comparison": "A"}, "column": "nothing"},
     },
 }
+EXPERIMENTS = Table(
+    ["experiment", "data", "seeds", "rounds", "seconds"],
+    [
+        ["fedsikd/fedavg_mnist_alpha0.1", "mnist", "0, 1", "5", "60.0"],
+        ["fedsikd/fedsikd_mnist_alpha0.1", "mnist", "0, 1, 2", "5", "90.4"],
+    ],
+)
 TABLES = {"claims": CLAIMS, "further": FURTHER}
 
 
@@ -75,10 +87,59 @@ def test_a_page_shows_claims_counts_numbers_and_links():
         "| of 2 claims | reproduced | not reproduced | undecided | by construction | not comparable | not run |" in text
     )
     assert "| ours, tuned | 0 | 0 | 0 | 1 | 0 | 1 |" in text
-    shown = "| A above B | A 3, B 2 | A 3, B 2 | +1.0 [-1, +3], n = 5; 1 of 2 comparisons open | undecided (ours) |"
-    assert f"{shown} by +1.0 [+0.5, +1.5] |" in text
-    assert "**Use it?** Take A, by +1.0 [+0.5, +1.5]. Twice: 2. C: 3." in text
+    assert "| claim | printed | ours, tuned | interval | verdict |" in text
+    shown = "| A above B | A 3, B 2 | *ours*: A 3, B 2 | +1.0 [-1, +3], n = 5 (1 of 2 open) |"
+    assert f"{shown} **undecided**: by +1.0 [+0.5, +1.5] |" in text
+    assert "These are 1 of the 2 claims; [every claim, its rule and numbers](mine_claims.csv)." in text
+    assert "- A is ahead by +1.0 [+0.5, +1.5].\n- C: 3.\n" in text
     assert "![Mine](mine.png)" in text and "[further](mine_further.csv)" in text
+
+
+def test_a_page_opens_in_plain_words_then_shows_what_is_printed_then_the_claims(monkeypatch):
+    monkeypatch.setattr(Paper, "page", {**PAGE, "beside": "Table 1", "beside_note": "In C."})
+    paper = dataclasses.replace(PAPER, beside=lambda tables: Table(["printed", "ours"], [["5", "4"]]))
+    blocks = compose_page(paper, TABLES).split("\n\n")
+    assert blocks[:3] == [
+        "# Mine",
+        "**In short.** The paper says that A is good. It is, twice: 2.",
+        "**Use it when** you have A. Else do not.",
+    ]
+    assert blocks[3:8] == [
+        "## Table 1",
+        "| printed | ours |\n| --- | --- |\n| 5 | 4 |",
+        "In C.",
+        "![Mine](mine.png)",
+        "## Claims",
+    ]
+
+
+def test_what_can_be_run_again_has_its_command_its_data_and_its_duration():
+    """Of the seeds that both have, the last; 60 and 90.4 seconds."""
+    text = compose_page(PAPER, {**TABLES, "experiments": EXPERIMENTS})
+    command = "python -m launch.sweep --experiments='fedsikd/fed*_mnist_alpha0.1' --seeds=1"
+    assert f"| A and B | `{command} --same_data_as=docs/results/mine.zip` | mnist | 2 | 2 min 30 s |" in text
+
+
+def test_what_was_not_kept_can_be_run_for_the_first_time(monkeypatch):
+    pattern = "fedsikd/fl_hc_mnist_alpha0.1"
+    monkeypatch.setattr(Paper, "page", {**PAGE, "rows": [{"row": "C", "experiments": pattern}]})
+    text = compose_page(PAPER, {**TABLES, "experiments": EXPERIMENTS})
+    assert f"| C | `python -m launch.sweep --experiments={pattern} --seeds=0 --same_data_as=" in text
+    assert "| not run | 1 | not run |" in text
+
+
+def test_an_experiment_that_there_is_not_is_an_error(monkeypatch):
+    monkeypatch.setattr(Paper, "page", {**PAGE, "rows": [{"row": "C", "experiments": "fedsikd/nothing*"}]})
+    with pytest.raises(PageError, match="no such experiment"):
+        compose_page(PAPER, {**TABLES, "experiments": EXPERIMENTS})
+
+
+def test_a_plain_number_is_rounded_as_people_do():
+    assert [PARTS["whole"](cell) for cell in ("86.50 ± 1.78", "90.49", "3", "never", "")] == [
+        *("87", "90", "3", "never", ABSENT)
+    ]
+    assert PARTS["percent"]("0.334") == "33"
+    assert [PARTS["sentence"](cell) for cell in ("It wins 1.5. More.", "It wins.")] == ["It wins 1.5.", "It wins."]
 
 
 @pytest.mark.parametrize(
@@ -88,13 +149,17 @@ def test_a_page_shows_claims_counts_numbers_and_links():
         ("A 1 %, B 2 % (x): -1.00 [-2.00, +0.50], n = 3", ("A 1 %, B 2 % (x)", "-1.00 [-2.00, +0.50], n = 3")),
         (
             "all 2 comparisons, the closest: A 1: +1 [0, 2], n = 3",
-            ("A 1", "+1 [0, 2], n = 3; all 2 comparisons, the closest"),
+            ("A 1", "+1 [0, 2], n = 3 (closest of 2)"),
         ),
         ("A 53.72 %: undecided; mean [34.26, 73.17], n = 3; margin [1, 2]", ("A 53.72 %", "[34.26, 73.17], n = 3")),
         ("models 2.00: the same in all 3 seeds; more", ("models 2.00", "the same in all 3 seeds")),
         (
             "1 of 2 comparisons open: A 5, B never: 1 of 8 seeds on the claimed side, 2 ties",
-            ("A 5, B never", "1 of 8 seeds on the claimed side, 2 ties; 1 of 2 comparisons open"),
+            ("A 5, B never", "1 of 8 seeds on the claimed side, 2 ties (1 of 2 open)"),
+        ),
+        (
+            "2 of 3 comparisons on the other side: A 1, B 2: -1 [-2, -1], n = 3; more",
+            ("A 1, B 2", "-1 [-2, -1], n = 3 (2 of 3 fail)"),
         ),
         ("all by Table 3: A 20 %", ("all by Table 3: A 20 %", "")),
         ("points 34.58: [7.12, 62.04], n = 3", ("points 34.58", "[7.12, 62.04], n = 3")),
@@ -165,9 +230,11 @@ THREE_CLAIMS = (LEADS, BEST_LEADS, FOLLOWS)
 SMALL_PAGE = {
     "title": "A paper",
     "figure": "figure.png",
-    "claim": "Ours leads.",
-    "use_it": "Yes.",
-    "shown": [{"claim": "ours leads", "runs": "printed", "why": "it does"}],
+    "plain": "Ours leads. It does.",
+    "use_when": "ever you like.",
+    "evidence": ["It does."],
+    "shown_runs": "printed",
+    "shown": [{"claim": "ours leads", "why": "it does"}],
 }
 
 
@@ -187,7 +254,7 @@ def compose(monkeypatch):
 
 def test_a_report_has_tables_claims_and_a_legend(compose):
     report = compose(claims=(LEADS,), further=(LEADS,), draw=lambda *_: None)
-    assert list(report.tables) == ["results", "claims", "further", "legend"]
+    assert list(report.tables) == ["results", "claims", "further", "experiments", "legend"]
     legend = {row[0]: row[1:] for row in report.tables["legend"].rows}
     assert legend["all"] == ["", "How to read them."] and legend["runs"] == ["", "Ours: mine."]
     assert legend["results"] == ["Table VI", "Round 5."] and legend["claims"][0] == "Verdicts"

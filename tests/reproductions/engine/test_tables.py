@@ -101,6 +101,22 @@ def test_a_table():
     assert TABLE.records == [{"a": "1", "b": ""}]
 
 
+def test_a_table_is_turned():
+    """Places in their order; a name that is not asked for is left out, two may share a column, and gaps are empty."""
+    rows = [
+        ["A", "printed", "1", "x"],
+        ["A", "ours", "2", "x"],
+        ["B", "ours", "3", "x"],
+        ["B", "ours, tuned", "4", "x"],
+        ["C", "data", "5", "x"],
+    ]
+    table = Table(["algorithm", "source", "accuracy", "rounds"], rows)
+    turned = tables.spread(
+        table, ["algorithm"], "source", "accuracy", {"ours": "ours", "printed": "printed", "data": "ours"}
+    )
+    assert turned == Table(["algorithm", "ours", "printed"], [["A", "2", "1"], ["B", "3", ""], ["C", "5", ""]])
+
+
 def test_a_legend_says_how_a_table_is_read():
     sections = {"one": Section("One", TABLE, "Read it\nso."), "two": Section("Two", TABLE)}
     legend = tabulate_legend({"all": "For\nall.", "none": ""}, sections)
