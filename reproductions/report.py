@@ -50,7 +50,9 @@ def compose_overview(papers: Sequence[tuple[Paper, Tables]]) -> str:
         key += [[name, each["what"], fill(each["value"], page, tables)] for each in page["key"]]
         uses.append(f"- {name}: {fill(page['use_when'], page, tables)}")
     blocks = ["# Results", WORDS["introduction"], "## Use it when", "\n".join(uses)]
-    blocks += ["## Verdicts", f"{summarize(papers)} {WORDS['split']}", format_table(Table(columns, verdicts))]
+    others_than_tested = _say(count_claims(papers), VERDICTS[len(TESTED) :])
+    split = f"{summarize(papers)} The others are {others_than_tested}. {WORDS['split']}"
+    blocks += ["## Verdicts", split, format_table(Table(columns, verdicts))]
     blocks += [f"Without claims of a paper: {', '.join(others)}."]
     blocks += ["## Key numbers", format_table(Table(["page", "what", "ours"], key)), WORDS["compared"], WORDS["made"]]
     decided = [*map(WORDS.get, ("read", "printed", "decided")), f"Our further comparisons: {WORDS['further']}"]
@@ -58,25 +60,28 @@ def compose_overview(papers: Sequence[tuple[Paper, Tables]]) -> str:
 
 
 def summarize(papers: Sequence[tuple[Paper, Tables]]) -> str:
-    """The results in two sentences, which the README has as well.
+    """How many claims were tested, and what came of them, in one sentence, which the README has as well."""
+    counts, judged = count_claims(papers), sum("claims" in tables for _, tables in papers)
+    tested = sum(counts[verdict] for verdict in TESTED)
+    return f"Of {sum(counts.values())} claims of {judged} papers, our runs test {tested}: {_say(counts, TESTED)}."
 
-    A claim counts once, by the first of VERDICTS that runs of any setting say of it.
+
+def count_claims(papers: Sequence[tuple[Paper, Tables]]) -> Mapping[str, int]:
+    """How many claims of all papers have which verdict, each once: the first of VERDICTS that runs of any setting say.
+
+    So one counts as reproduced if runs of one setting reproduce it, whatever those of another say.
     """
-    judged = [(paper, tables) for paper, tables in papers if "claims" in tables]
-    counts = Counter(
+    return Counter(
         min(verdicts.values(), key=VERDICTS.index)
-        for paper, tables in judged
+        for paper, tables in papers
+        if "claims" in tables
         for verdicts in list_counted(tables["claims"], list(paper.presets))
     )
 
-    def name(verdicts: Sequence[str]) -> str:
-        *texts, last = (f"{counts[verdict]} {verdict}" for verdict in verdicts)
-        return f"{', '.join(texts)} and {last}"
 
-    return (
-        f"Of {sum(counts.values())} claims of {len(judged)} papers, our runs test "
-        f"{sum(counts[verdict] for verdict in TESTED)}: {name(TESTED)}. The others are {name(VERDICTS[len(TESTED) :])}."
-    )
+def _say(counts: Mapping[str, int], verdicts: Sequence[str]) -> str:
+    *texts, last = (f"{counts[verdict]} {verdict}" for verdict in verdicts)
+    return f"{', '.join(texts)} and {last}"
 
 
 PROGRAM = "python -m launch.report"

@@ -15,6 +15,8 @@ from PIL import Image
 from launch.runs.run_records import RunRecord, read_rows
 from reproductions import report
 from reproductions.engine.page import list_remarks
+from reproductions.engine.paper import Paper
+from reproductions.engine.tables import Table
 from reproductions.registry import PAPERS
 from reproductions.report import COLORS, main, reduce_colors
 
@@ -143,6 +145,29 @@ def test_a_wrong_request_is_one_line(arguments, message, tmp_path, monkeypatch, 
     assert main(arguments) == (1 if could_begin else 2)
     lines = capsys.readouterr().err.splitlines()
     assert message in lines[-1] and (could_begin or len(lines) == 1)
+
+
+def test_a_claim_counts_once_and_what_follows_by_construction_is_not_tested():
+    """By the first of the verdicts; the second claim is counted with the first, whose weaker verdict it takes."""
+    columns = ["claim", "counted_with", "printed", "tuned"]
+    rows = [
+        ["A", "", "reproduced", "not run"],
+        ["B", "A", "undecided", "not run"],
+        ["C", "", "not reproduced", "undecided"],
+        ["D", "", "not reproduced", "reproduced"],
+        ["E", "", "by construction", "not run"],
+        ["F", "", "not comparable", "not comparable"],
+    ]
+    paper = Paper("mine", lambda *_: None)
+    papers = [(paper, {"claims": Table(columns, rows)}), (paper, {})]
+    assert report.summarize(papers) == (
+        "Of 5 claims of 1 papers, our runs test 3: 1 reproduced, 1 not reproduced and 1 undecided."
+    )
+    assert report.count_claims(papers) == {
+        **dict.fromkeys(("reproduced", "not reproduced", "undecided"), 1),
+        "by construction": 1,
+        "not comparable": 1,
+    }
 
 
 def test_all_pages_are_made_at_once(tmp_path, monkeypatch, capsys):
