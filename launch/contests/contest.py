@@ -19,6 +19,7 @@ from launch.contests.journal import FRESH, JOURNAL, NO_TRIAL, TIME, Journal, Key
 from launch.contests.kept_engine import KeptEngine
 from launch.contests.methods import REFERENCE, ROLES, Method
 from launch.contests.outcome import Entered, Outcome, TrialResult
+from launch.contests.plan import Plan
 from launch.contests.problem import Limits, Problem
 from launch.contests.results import Results
 from launch.contests.spending import BYTES, VIRTUAL_S, Spending
@@ -56,6 +57,7 @@ def run_contest(
     jobs: int | None = None,
     always: Collection[str] = (),
     rounds: int | None = None,
+    plan: Plan | None = None,
     choose_more: ChooseMore = lambda outcome: (),
     equal: Collection[str] = (VIRTUAL_S,),
     spent_s: float = 0.0,
@@ -74,6 +76,7 @@ def run_contest(
       jobs: runs at a time; None: what memory and cores allow.
       always: names of methods that go to fresh seeds whatever their trials gave; the plan leaves none of them out.
       rounds: of FedAvg; None: what the time allows.
+      plan: what is done, whatever time it takes; None: as much as the time allows, see `make_plan`.
       choose_more: which methods get a further fresh seed.
       equal: what federated methods may spend as much of as FedAvg on the same seed: `VIRTUAL_S`, `BYTES` or both.
       spent_s: seconds that this command took before, which count in a new contest, too.
@@ -91,6 +94,7 @@ def run_contest(
     """
     _check(methods, always, equal)
     request = _describe_request(problem, methods, always, rounds, equal)
+    request |= {"plan": plan._asdict()} if plan else {}
     with hold_journal(folder, JOURNAL, "contest"), contextlib.ExitStack() as stack:
         journal = Journal(folder / JOURNAL, request, seconds, clock, spent_s)
         builder, spending = Builder(problem, methods, folder), Spending(journal, methods, equal)
@@ -104,7 +108,7 @@ def run_contest(
         _check_same(journal, builder, runner)
         stages = Stages(methods, always, journal, builder, spending, results, runner, seconds, kept.slots, reserved_s)
         try:
-            stages.plan(rounds, plan_only)
+            stages.plan(rounds, plan_only, plan)
             return stages.build_outcome() if plan_only else stages.run(choose_more)
         finally:
             # However it ends, what it took counts. A finished one takes nothing any more.

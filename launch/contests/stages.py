@@ -23,6 +23,7 @@ from launch.contests.plan import (
     Planned,
     describe_plan,
     estimate_makespan,
+    estimate_stages,
     make_plan,
 )
 from launch.contests.results import TIME_IS_OVER, Results
@@ -72,12 +73,13 @@ class Stages:
         self._results, self._runner, self._total_s, self._slots = results, runner, total_s, slots
         self._reserved_s = reserved_s
 
-    def plan(self, rounds: int | None, is_alone: bool = False) -> Planned:
+    def plan(self, rounds: int | None, is_alone: bool = False, given: Plan | None = None) -> Planned:
         """The plan, for which FedAvg's speed is measured if it is not known.
 
         Args:
           rounds: of FedAvg; None: what the time allows.
           is_alone: whether nothing follows, so that it is said also of a contest that has ended.
+          given: what is done, whatever time it takes; None: what the time allows.
 
         Raises:
           RunStopped: FedAvg cannot be run, or the time is too short.
@@ -90,7 +92,7 @@ class Stages:
             say(f"measuring  {CALIBRATION_ROUNDS} rounds of {self._methods[REFERENCE].title}, to plan the time")
             self._calibrate(first)
             say(f"         took {format_duration(self._journal.seconds - start_s)}")
-            self._make_plan(rounds)
+            self._make_plan(rounds, given)
             all_s = self._total_s + self._reserved_s
         planned, spent_s = self._journal.planned, self._journal.seconds + self._reserved_s
         if self._journal.end is not None and not is_alone:
@@ -118,7 +120,7 @@ class Stages:
                 1,
             )
 
-    def _make_plan(self, rounds: int | None) -> None:
+    def _make_plan(self, rounds: int | None, given: Plan | None) -> None:
         points, refused = {}, {}
         for name, method in self._methods.items():
             try:
@@ -127,8 +129,13 @@ class Stages:
                 refused[name] = str(error)
         usable = [method for name, method in self._methods.items() if name not in refused]
         now_s = self._journal.seconds
-        planned = make_plan(usable, self._always, self._total_s - now_s, self._measure_pace(), rounds)
-        self._check_time(planned, now_s)
+        pace = self._measure_pace()
+        if given:
+            names = tuple(method.name for method in usable)
+            planned = Planned(given, names, {}, estimate_stages(given, usable, self._always, pace), pace)
+        else:
+            planned = make_plan(usable, self._always, self._total_s - now_s, pace, rounds)
+            self._check_time(planned, now_s)
         planned = planned._replace(left_out={**refused, **planned.left_out})
         points = {name: self._builder.choose_points(self._methods[name], planned.plan.trials) for name in planned.names}
         # Each stage has its share of the time, also where that is too short for all or longer than it takes.
