@@ -26,6 +26,7 @@ from tff_algos.settings.update_privacy import (
 )
 
 MOST_MILESTONES = 10  # 1,024 models
+ALL, COHORT = "all", "cohort"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +71,11 @@ class FedCDConfig(PrivateAlgorithmConfig):
         "mean",
         "Score of a model with fewer evaluations than score_rounds: the mean of those that there are, or the latest.",
         choices=("mean", "latest"),
+    )
+    evaluated_devices: str = setting(
+        ALL,
+        "Who evaluates its models after a round, and may delete some: all devices, or those that trained in it.",
+        choices=(ALL, COHORT),
     )
     deletion: str = setting(
         "below_best",

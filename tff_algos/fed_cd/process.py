@@ -54,14 +54,16 @@ Deviations from the paper, and what it leaves open:
 - The authors' code (github.com/jessijzhao/FedCD, commit cea256a) differs from what the paper prints: a clone starts
   with 1 - its parent's accuracy (`clone_score`), which stays among its last ones (`clone_history`); below three
   accuracies the latest is the score (`short_history`); models go that score more than a deviation below the mean
-  (`deletion`); clones begin the schedule anew. The defaults are as printed. Still otherwise there: only the cohort
-  evaluates, and not after a milestone; the milestones of that commit are 2, 15, 25 and 30, not 5, 15, 25 and 30.
+  (`deletion`); clones begin the schedule anew; only the cohort evaluates (`evaluated_devices`). The defaults
+  are as printed. Still otherwise there: nobody evaluates after a milestone; the milestones of that commit are 2, 15, 25
+  and 30, not 5, 15, 25 and 30.
 - Bits too are otherwise there: a device rounds the trained weights of convolutions and of the dense layer, scaled by
   their largest absolute value, at random; the rest, BatchNorm included, is as it is, and the averages of the rounded
   models are tested as they are. Here the model is rounded on its way down and the update on its way up, between
   the smallest and the largest number of each tensor, all trained ones, BatchNorm's scales and offsets too.
 - All devices evaluate in every round, so all get the models. These bytes are counted, and those of the first model in
-  the first round; messages about deletions are not.
+  the first round; messages about deletions are not. With `evaluated_devices="cohort"` the others are left as they are:
+  a device gets the versions of its models that it lacks before it trains, and the new ones after.
 """
 
 import dataclasses
@@ -74,7 +76,7 @@ from datasets.federated_data import FederatedData
 from models.model_spec import ModelSpec
 from tff_algos.client.client_evaluation import build_client_evaluation, get_sum_dtype
 from tff_algos.client.cohort import ClientInput
-from tff_algos.fed_cd.config import FedCDConfig
+from tff_algos.fed_cd.config import COHORT, FedCDConfig
 from tff_algos.fed_cd.scores import add_noise, compute_aggregation_weights, compute_score_deviations
 from tff_algos.fed_cd.state import (
     ServerState,
@@ -182,9 +184,12 @@ class FedCDProcess(SynchronousProcess):
         if self.config.clone_schedule == "anew":
             is_trained = state.is_active[cohort].any(axis=0)
             new_state = new_state._replace(trained_rounds=(state.trained_rounds + is_trained).astype(np.int32))
-        num_correct = self.evaluate(received, self.clients.clients, state.is_active)
-        new_state = score_models(new_state, num_correct, self.num_validation, self.config)
-        new_state = delete_models(new_state, self.config)
+        is_evaluating = np.ones(len(self.everyone), bool)
+        if self.config.evaluated_devices == COHORT:
+            is_evaluating = np.isin(self.everyone, cohort)
+        num_correct = self.evaluate(received, self.clients.clients, state.is_active & is_evaluating[:, np.newaxis])
+        new_state = score_models(new_state, num_correct, self.num_validation, self.config, is_evaluating)
+        new_state = delete_models(new_state, self.config, is_evaluating)
         if new_state.round_num not in self.config.milestones:
             return new_state
         new_state = clone_all(new_state, received, self.num_validation, self.config)
@@ -195,10 +200,16 @@ class FedCDProcess(SynchronousProcess):
         )
 
     def list_phases(self, state: ServerState, cohort: np.ndarray) -> list[ClientWork]:
-        """The cohort trains its models and sends them, and then all devices receive theirs."""
+        """The cohort trains its models and sends them, and then all devices that evaluate receive theirs."""
         num_models, model_bytes = state.is_active[cohort].sum(axis=1), self.transport.model_bytes
-        num_received = state.is_active.sum(axis=1) + (state.round_num == 0)  # the first model comes before round 1
         sent = num_models * (model_bytes + SCORE_BYTES)
+        if self.config.evaluated_devices == COHORT:
+            # Whoever was in the last round's cohort has what it got then.
+            is_behind = (state.evaluated_rounds[cohort] != state.round_num) | (state.round_num == 0)
+            fetched, received = num_models * is_behind * model_bytes, num_models * model_bytes
+            work = ClientWork(cohort, num_models * self.examples_trained[cohort], bytes_down=fetched, bytes_up=sent)
+            return [work, ClientWork(cohort, bytes_down=received)]
+        num_received = state.is_active.sum(axis=1) + (state.round_num == 0)  # the first model comes before round 1
         return [
             ClientWork(cohort, num_models * self.examples_trained[cohort], bytes_up=sent),
             ClientWork(self.everyone, bytes_down=num_received * model_bytes),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tff_algos.fed_cd.config import FedCDConfig
+from tff_algos.fed_cd.config import COHORT, FedCDConfig
 from tff_algos.fed_cd.scores import (
     NOT_EVALUATED,
     compute_mean_accuracy,
@@ -163,6 +163,8 @@ class ServerState(NamedTuple):
       birth_rounds: the round after which each slot got its model, -1 for never, int32, shape (capacity,).
       trained_rounds: rounds in which the model in each slot got an average, int32, shape (capacity,); empty where
         clones share the round's learning rate, so that checkpoints of earlier versions fit.
+      evaluated_rounds: the round after which each client evaluated last, 0 for never, int32, shape (clients,); empty
+        where all do so in every round.
       aggregator: of the aggregator; a row for each slot where it has rows.
       server: of the server's step, likewise.
       kept: what the clients keep, see `ClientStore`; nothing.
@@ -178,6 +180,7 @@ class ServerState(NamedTuple):
     parents: np.ndarray
     birth_rounds: np.ndarray
     trained_rounds: np.ndarray | tuple[()] = ()
+    evaluated_rounds: np.ndarray | tuple[()] = ()
     aggregator: Any = ()
     server: Any = ()
     kept: Any = ()
@@ -212,6 +215,7 @@ def build_first_state(
         parents=np.full(capacity, -1, np.int32),
         birth_rounds=np.where(is_first, 0, NEVER).astype(np.int32),
         trained_rounds=np.zeros(capacity, np.int32) if config.clone_schedule == "anew" else (),
+        evaluated_rounds=np.zeros(num_clients, np.int32) if config.evaluated_devices == COHORT else (),
         **parts,
     )
 
@@ -221,7 +225,8 @@ def find_preferred(state: ServerState) -> np.ndarray:
 
     A clone counts from its first evaluation on.
     """
-    is_evaluated = (state.birth_rounds < state.round_num) | (state.birth_rounds == 0)
+    last = state.round_num if isinstance(state.evaluated_rounds, tuple) else state.evaluated_rounds[:, np.newaxis]
+    is_evaluated = (state.birth_rounds < last) | (state.birth_rounds == 0)
     return find_best(state.scores, state.is_active & is_evaluated)
 
 
@@ -238,7 +243,11 @@ def clear_other_slots(stacked: Weights, is_left: np.ndarray) -> Weights:
 
 
 def score_models(
-    state: ServerState, num_correct: np.ndarray, num_validation: np.ndarray, config: FedCDConfig
+    state: ServerState,
+    num_correct: np.ndarray,
+    num_validation: np.ndarray,
+    config: FedCDConfig,
+    is_evaluating: np.ndarray,
 ) -> ServerState:
     """Step 3, after the evaluation.
 
@@ -247,18 +256,26 @@ def score_models(
       num_correct: examples that each client's models classify correctly, int64, shape (clients, capacity).
       num_validation: validation examples of each client, int64, shape (clients,).
       config: settings.
+      is_evaluating: which clients have evaluated, bool, shape (clients,); the others' scores stay.
     """
     history = record_evaluation(state.history, num_correct, state.is_active)
+    history = np.where(is_evaluating[:, np.newaxis, np.newaxis], history, state.history)
     accuracy = compute_mean_accuracy(history, num_validation, config.short_history)
-    return state._replace(history=history, scores=normalize(accuracy, state.is_active))
+    scores = np.where(is_evaluating[:, np.newaxis], normalize(accuracy, state.is_active), state.scores)
+    if config.evaluated_devices == COHORT:
+        rounds = np.where(is_evaluating, state.round_num, state.evaluated_rounds).astype(np.int32)
+        state = state._replace(evaluated_rounds=rounds)
+    return state._replace(history=history, scores=scores)
 
 
-def delete_models(state: ServerState, config: FedCDConfig) -> ServerState:
-    """Step 4, on the devices and on the server; `state.round_num` is the round that is being done.
+def delete_models(state: ServerState, config: FedCDConfig, is_evaluating: np.ndarray) -> ServerState:
+    """Step 4, on the devices that have evaluated and on the server; `state.round_num` is the round that is being done.
 
     With private updates the server keeps all models: that nobody has one is known from the devices' data.
     """
     scores, is_active = delete_on_devices(state.scores, state.is_active, int(state.round_num), config)
+    decides = is_evaluating[:, np.newaxis]
+    scores, is_active = np.where(decides, scores, state.scores), np.where(decides, is_active, state.is_active)
     if config.privacy.is_active:
         return state._replace(scores=scores, history=forget(state.history, is_active), is_active=is_active)
     models = clear_other_slots(state.models, is_active.any(axis=0))

@@ -515,8 +515,8 @@ def test_a_plan_that_is_given_is_done_whatever_time_it_takes(run, tmp_path):
     given = {"always": always, "seconds": 1e6, "choose_more": lambda outcome: ["ditto"]}
     outcome = run(world := World(LEVELS, round_s=900), plan=plan, **given)
     assert outcome.plan == plan and not outcome.is_cut and outcome.seconds > 50_000
-    seeds = {each.method.name: sorted(each.runs) for each in outcome.entered}
-    assert seeds == dict.fromkeys(always, [0, 1, 2, 3]) | dict.fromkeys(("fedavg", "ditto"), [0, 1, 2, 3, 4, 5])
+    numbers = {each.method.name: len(each.runs) for each in outcome.entered}
+    assert numbers == {**dict.fromkeys(always, 4), "fedavg": 6, "ditto": 6}
     assert all(set(each.trials[0].scores[0]) == {100} and len(each.trials) == 2 for each in outcome.entered)
     number = len(world.started)
     assert summarize(run(world, plan=plan, **given)) == summarize(outcome) and len(world.started) == number

@@ -165,16 +165,58 @@ def make_state(scores, is_active, round_num=1):
     )
 
 
+BOTH = np.array([True, True])
+
+
+def test_who_has_not_evaluated_deletes_nothing():
+    has = [[True, True, True], [True, True, True]]
+    state = delete_models(make_state([[0.5, 0.4, 0.1]] * 2, has), FedCDConfig(), np.array([False, True]))
+    assert state.is_active.tolist() == [[True, True, True], [True, True, False]]
+    np.testing.assert_allclose(state.scores, [[0.5, 0.4, 0.1], [5 / 9, 4 / 9, 0]])
+    assert state.models[0].tolist() == [1, 2, 3] and (state.history[0] == 7).all()
+
+
+def test_evaluation_by_a_cohort_of_all_is_evaluation_by_all(build):
+    """Also in bytes: who trained in the last round has the newest models."""
+    settings = {"milestones": (1,), "compression": CompressionConfig(bits=8)}
+    (state, rows), (other, others) = (
+        run(build([9, 12, 10], SGD, evaluated_devices=who, **settings), 3) for who in ("all", "cohort")
+    )
+    assert [pytest.approx(row) for row in rows] == others
+    assert other.evaluated_rounds.tolist() == [3, 3, 3] and state.evaluated_rounds == ()
+    for name in ("models", "scores", "history", "is_active"):
+        assert_same(getattr(state, name), getattr(other, name))
+
+
+def test_only_the_cohort_evaluates_and_fetches_what_it_lacks(build):
+    """One device a round. After the clones of round 1 who has not been drawn since still prefers the first model."""
+    process = build([9, 12, 10], SGD, cohort_size=1, milestones=(1,), evaluated_devices="cohort")
+    state, last, one = process.initialize(), None, process.transport.model_bytes
+    for num in range(1, 7):
+        before = state
+        state, metrics = process.next(state)
+        (drawn,) = np.flatnonzero(state.evaluated_rounds == num)
+        others = np.arange(3) != drawn
+        number = 1 if num == 1 else int(before.is_active[drawn].sum())
+        assert metrics["bytes_down"] == number * one * (1 if drawn == last else 2)
+        assert_same(state.history[others], before.history[others])
+        if num > 1:
+            assert_same(state.scores[others], before.scores[others])
+        assert (state.history[drawn, 0, -1] >= 0) and (find_preferred(state)[state.evaluated_rounds <= 1] == 0).all()
+        last = drawn
+    assert len(set(state.evaluated_rounds)) == 3, "draws of a seed, of which two follow each other or do not"
+
+
 def test_the_server_keeps_a_model_as_long_as_one_device_does():
     """The deviation of 0.5, 0.4, 0.1 is 0.17: the first device deletes slot 2; nobody else has slots 1 and 2."""
     has = [[True, True, True], [True, False, False]]
-    state = delete_models(make_state([[0.5, 0.4, 0.1], [1.0, 0.0, 0.0]], has), FedCDConfig())
+    state = delete_models(make_state([[0.5, 0.4, 0.1], [1.0, 0.0, 0.0]], has), FedCDConfig(), BOTH)
     assert state.is_active.tolist() == [[True, True, False], [True, False, False]]
     np.testing.assert_allclose(state.scores, [[5 / 9, 4 / 9, 0], [1, 0, 0]])
     assert state.models[0].tolist() == [1, 2, 0] and state.models[1].tolist() == [[1, 1], [1, 1], [0, 0]]
     assert (state.history[0, :2] == 7).all() and (state.history[0, 2] == -1).all()
     has[1][2] = True  # the second device has slots 0 and 2, which are its two best
-    state = delete_models(make_state([[0.5, 0.4, 0.1], [0.6, 0.0, 0.4]], has), FedCDConfig())
+    state = delete_models(make_state([[0.5, 0.4, 0.1], [0.6, 0.0, 0.4]], has), FedCDConfig(), BOTH)
     assert state.is_active[:, 2].tolist() == [False, True] and state.models[0].tolist() == [1, 2, 3]
 
 
