@@ -144,6 +144,7 @@ def _describe_request(
             *method.fixed,
             format_search(method.space),
             *format_settings(method.start),
+            *([method.rounds] if method.rounds else []),
         ]
         for method in methods
     }

@@ -28,6 +28,7 @@ class Method(NamedTuple):
       role: one of `ROLES`.
       cost: real seconds of its run, which has more rounds than FedAvg's if its clients learn alone, for one of
         FedAvg's; a guess until it is measured.
+      rounds: of its whole and short runs, without another limit; 0: as its role has it.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Method(NamedTuple):
     start: Settings = types.MappingProxyType({})
     role: str = SHARED
     cost: float = 1.0
+    rounds: int = 0
 
     @property
     def is_federated(self) -> bool:

@@ -4,6 +4,9 @@ from typing import NamedTuple
 
 from launch.runs.task_columns import TaskColumns
 
+# Whose examples say how good a run is: each client's own, or those that all have in common.
+OWN, COMMON = "own", "common"
+
 
 class Problem(NamedTuple):
     """The data, their splits, the model, and how all runs are evaluated.
@@ -12,21 +15,23 @@ class Problem(NamedTuple):
       name: of the folder, and for lines on the terminal.
       arguments: flags of all runs, which every algorithm has; none of `OWN_FLAGS` of sweeps or of `Limits`.
       task: what the results are called, and which way they are better.
+      judged: by what: `OWN` or `COMMON`.
     """
 
     name: str
     arguments: tuple[str, ...]
     task: TaskColumns
+    judged: str = OWN
 
     @property
     def objective(self) -> str:
         """The column of metrics.csv that trials are scored by: never one on test examples."""
-        return self.task.client_validation
+        return self.task.validation if self.judged == COMMON else self.task.client_validation
 
     @property
     def result(self) -> str:
         """The column of metrics.csv with what counts at the end, on fresh seeds."""
-        return self.task.client_test
+        return self.task.test if self.judged == COMMON else self.task.client_test
 
 
 class Limits(NamedTuple):

@@ -47,8 +47,10 @@ class Spending:
 
     def limit(self, key: Key) -> Limits:
         """What a run may spend. Of a federated method, FedAvg has to be measured on its seed: see `is_known`."""
-        rounds = self.get_rounds(key)
-        if self._methods[key.method].role == ALONE:
+        rounds, method = self.get_rounds(key), self._methods[key.method]
+        if method.rounds:
+            return Limits(method.rounds)
+        if method.role == ALONE:
             return Limits(ROUNDS_ALONE * rounds)
         if not self._depends_on_reference(key):
             return Limits(rounds)
@@ -72,7 +74,8 @@ class Spending:
         return not self._depends_on_reference(key) or self._journal.is_over(_get_reference(key))
 
     def _depends_on_reference(self, key: Key) -> bool:
-        return key.stage != CALIBRATION and key.method != REFERENCE and self._methods[key.method].is_federated
+        method = self._methods[key.method]
+        return key.stage != CALIBRATION and key.method != REFERENCE and method.is_federated and not method.rounds
 
     def _find_spent(self, key: Key, rounds: int) -> _Spent:
         ended = self._journal.runs.get(_get_reference(key))
