@@ -24,7 +24,7 @@ from launch.settings.run_config import find_algorithm, flag_values
 from launch.sweeps.tuning.own_space import build_own_space
 from reproductions.engine.collection import read_toml
 
-CONTESTS: Mapping[str, Mapping[str, Any]] = read_toml("league", "contests.toml")
+CONTESTS: Mapping[str, Mapping[str, Any]] = read_toml("contests", "contests.toml")
 ALL = "all"
 PROBLEMS = tuple(name for name in CONTESTS if name != ALL)
 EQUAL = {"seconds": VIRTUAL_S, "bytes": BYTES}

@@ -8,8 +8,8 @@ import pytest
 from launch.contests.contest import Entered, Outcome
 from launch.contests.methods import ALONE, REFERENCE
 from launch.settings.algorithms import ALGORITHMS
-from reproductions.league import run
-from reproductions.league.contests import (
+from reproductions.contests import run
+from reproductions.contests.contests import (
     CONTESTS,
     PROBLEMS,
     build_chooser,
@@ -109,6 +109,7 @@ def test_the_command_asks_for_contests_at_equal_bytes_or_seconds(tmp_path, slow,
         return write_runs(tmp_path / str(len(asked)), slow, {"fedavg": {0: 0.6}, "buffered": {0: 0.7}})
 
     monkeypatch.setattr(run, "run_contest", compete)
+    monkeypatch.setattr(run, "keep_runs", lambda *_: pytest.fail("nothing was to be kept"))
     assert run.main(["--problems=slow_digits", "--equal=bytes", f"--runs_dir={tmp_path}"]) == 0
     ((folder, further),) = asked
     assert folder == tmp_path / "bytes" / "slow_digits" and further["equal"] == ("most_bytes",)

@@ -1,4 +1,4 @@
-"""`python -m reproductions.league.run --problems=har --equal=seconds` runs the league's contests on some problems.
+"""`python -m reproductions.contests.run --problems=har --equal=seconds` runs the league's contests on some problems.
 
 Each goes into `<runs_dir>/<equal>/<problem>`, a folder of runs with its journal. Whatever is finished stays, so that
 the same command goes on where it was stopped.
@@ -19,10 +19,12 @@ from launch.pages.comparison.seed_statistics import compute_mean
 from launch.runs.errors import RunStopped
 from launch.settings.errors import FlagError
 from launch.sweeps.jobs import JobsFlags
-from reproductions.league.contests import EQUAL, PROBLEMS, build_chooser, build_contest, collect_judged, title_methods
+from reproductions.contests.contests import EQUAL, PROBLEMS, build_chooser, build_contest, collect_judged, title_methods
+from reproductions.contests.experiments import TABLE
+from reproductions.contests.keeping import ARCHIVE, keep_runs, keep_trials
 from tff_algos.settings.config_fields import setting, texts
 
-USAGE = "python -m reproductions.league.run [--problems=<name>,...] [--equal=seconds|bytes] [--flag=value ...]"
+USAGE = "python -m reproductions.contests.run [--problems=<name>,...] [--equal=seconds|bytes] [--flag=value ...]"
 NO_LIMIT_S = 1e9
 
 
@@ -33,6 +35,7 @@ class Flags(JobsFlags):
     problems: tuple[str, ...] = texts((), "Which problems; by default all.")
     equal: str = setting("seconds", "What all methods may spend as much of as FedAvg.", choices=tuple(EQUAL))
     runs_dir: str = setting("runs/league", "Folder for the contests.")
+    keep: bool = setting(False, "Keep the trials and the runs of each contest in docs/results when it has ended.")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -72,6 +75,9 @@ def _compete(name: str, values: Flags) -> None:
     means = {name: compute_mean(values.values()) for name, values in reached.items()}
     for each in sorted(means, key=means.get, reverse=True):
         say(f"         {titles[each]}: {means[each]:.4f}, mean of {format_count(len(reached[each]), 'seed')}")
+    if values.keep:
+        keep_trials(outcome, values.equal, TABLE)
+        keep_runs(outcome, values.equal, ARCHIVE)
     say(f"done     {name}, in {format_duration(outcome.seconds)}")
 
 

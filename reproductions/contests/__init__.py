@@ -1,0 +1,1 @@
+"""The league at equal costs: contests of the engine that `launch.advise` has."""
