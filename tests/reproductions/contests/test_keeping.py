@@ -89,7 +89,7 @@ def test_what_trials_have_chosen_becomes_an_experiment_whose_runs_count(outcome,
         f"{name}_seconds_digits/seed_{seed}" for name in ("fedavg", "ifca") for seed in (0, 1)
     ]
     counted = [read_run(run, each) for run, each in zip(runs, (fedavg, fedavg, ifca, ifca), strict=True)]
-    assert all(run.rounds == {7: {"test_accuracy": 0.8, "client_test_accuracy": 0.9}} for run in counted)
+    assert [run.rounds for run in counted] == 4 * [{7: {"round": 7, "test_accuracy": 0.8, "client_test_accuracy": 0.9}}]
 
 
 def test_a_contest_that_is_kept_again_takes_its_own_place(outcome, tmp_path):
