@@ -67,7 +67,7 @@ def test_names_are_put_together_and_taken_apart():
         "bytes",
         "har_new",
     )
-    with pytest.raises(ValueError, match="expected <method>_<seconds|bytes>_<problem>"):
+    with pytest.raises(ValueError, match="expected <method>_"):
         split_name("ditto_league_har")
     assert split_argument("--fairness") == ("fairness", "True") and split_argument("--a=b=c") == ("a", "b=c")
 
