@@ -45,7 +45,7 @@ def runs_dir(tmp_path, write_archetype_run):
 def test_without_runs_the_smallest_size_says_so(tmp_path, build_report):
     tables = build_report(tmp_path).tables
     of_cpu = [f"cpu_{name}" for name in ("table_1", "results", "archetypes")]
-    assert list(tables) == ["authors_run", *of_cpu, "claims", "settings", "legend"]
+    assert list(tables) == ["authors_run", *of_cpu, "claims", "experiments", "settings", "legend"]
     assert tables["cpu_table_1"].rows[2][:6] == ["hierarchical", "ours", "", "not run", "not run", ""]
     assert {row["seeds"] for row in tables["cpu_results"].records} == {"not run"}
     assert {row["archetype 5"] for row in tables["cpu_archetypes"].records} == {"not run"}
@@ -154,6 +154,7 @@ def test_the_command_writes_tables_figure_and_an_archive_that_gives_the_same(run
         "fedcd.md",
         "fedcd.png",
         "fedcd_claims.csv",
+        "fedcd_experiments.csv",
         "fedcd_further.csv",
         "fedcd_majority.csv",
         "fedcd_authors_run.csv",
