@@ -22,12 +22,14 @@ from launch.runs.run_records import RunPath, read_json, read_rounds
 from launch.settings.flags import parse_config
 from launch.settings.run_config import find_algorithm, flag_values
 from launch.sweeps.tuning.own_space import build_own_space
+from reproductions.contests import experiments
+from reproductions.contests.experiments import split_argument
 from reproductions.engine.collection import read_toml
 
 CONTESTS: Mapping[str, Mapping[str, Any]] = read_toml("contests", "contests.toml")
 ALL = "all"
 PROBLEMS = tuple(name for name in CONTESTS if name != ALL)
-EQUAL = {"seconds": VIRTUAL_S, "bytes": BYTES}
+EQUAL = dict(zip(experiments.EQUAL, (VIRTUAL_S, BYTES), strict=True))
 NEW, FINE_TUNING = "new", "fine_tuning"
 # Of what is written for all methods, by the names that some have for it.
 SAME = {"epochs": ("student_epochs", "teacher_epochs", "local_epochs"), "optimizer": ("student_optimizer",
@@ -69,7 +71,7 @@ def build_contest(name: str) -> League:
     Raises:
       FlagError, DatasetError: the data are not there, or a method's flags are refused.
     """
-    words = CONTESTS[name]
+    words = read_words(name)
     given = _read_flags(words["flags"])
     flags, facts = look_at(given)
     common = tuple(f"--{flag}={value}" for flag, value in flags.items())
@@ -87,18 +89,27 @@ def build_contest(name: str) -> League:
     return League(problem, tuple(methods), build_plan(words["rounds"]))
 
 
+def read_words(name: str) -> Mapping[str, Any]:
+    """What is written of a problem, and of the one that it is like but for some flags."""
+    words = CONTESTS[name]
+    if "like" not in words:
+        return words
+    like = CONTESTS[words["like"]]
+    return {**like, "flags": [*like["flags"], *words["but"]]}
+
+
 def _read_flags(arguments: Sequence[str]) -> dict[str, Any]:
     """The flags by name, with values of their kinds."""
     values = flag_values(parse_config(["--algo=fedavg", *arguments]))
-    return {name: values[name] for name in (each.removeprefix("--").partition("=")[0] for each in arguments)}
+    return {name: values[name] for name, _ in map(split_argument, arguments)}
 
 
 def _fix_work(method: Method, common: Sequence[str], work: Mapping[str, str], facts: Facts) -> Method:
     """The method with the local work of all, which its trials then leave as it is."""
     names = find_algorithm(method.algo).names
     same = {each: value for name, value in work.items() for each in (name, *SAME.get(name, ())) if each in names}
-    fixed = dict(map(_split, method.fixed)) | same
-    fixed |= dict(map(_split, CONTESTS[ALL].get(method.algo, ())))
+    fixed = dict(map(split_argument, method.fixed)) | same
+    fixed |= dict(map(split_argument, CONTESTS[ALL].get(method.algo, ())))
     arguments = tuple(f"--{name}={value}" for name, value in fixed.items())
     final = {name: values for name, values in method.space.items() if name.startswith("final_")}
     return method._replace(fixed=arguments, space={**_search(method.algo, common, arguments), **final}, start={})
@@ -121,18 +132,13 @@ def _build_slow(name: str, common: Sequence[str], work: Mapping[str, str]) -> Me
 
 def _search(algo: str, common: Sequence[str], fixed: Sequence[str]) -> dict:
     arguments = [f"--algo={algo}", *common, *fixed]
-    given = {name for name, _ in map(_split, fixed)}
+    given = {name for name, _ in map(split_argument, fixed)}
     return build_own_space(find_algorithm(algo), lambda more: parse_config([*arguments, *more]), given)
-
-
-def _split(argument: str) -> tuple[str, str]:
-    name, _, value = argument.removeprefix("--").partition("=")
-    return name, value
 
 
 def read_judged(run_dir: RunPath, league: League) -> float | None:
     """What a run on a fresh seed is judged by, larger is better; None if it has none."""
-    task, judged = league.problem.task, CONTESTS[league.problem.name].get("judged", OWN)
+    task, judged = league.problem.task, read_words(league.problem.name).get("judged", OWN)
     if judged == NEW:
         value = read_json(run_dir / SUMMARY_FILE).get(NEW_CLIENTS, {}).get(task.statistics[0])
     else:

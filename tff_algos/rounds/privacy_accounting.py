@@ -82,6 +82,13 @@ def _distribute_losses(
     )
 
 
+@functools.lru_cache(maxsize=64)
+def _compose_losses(noise_multiplier: float, sampling: float, rounds: int, delta: float) -> float:
+    """Epsilon of so many sampled releases; cached, since whether a round fits is asked before what it has cost."""
+    losses = _distribute_losses(noise_multiplier, sampling)
+    return float(losses.self_compose(rounds).get_epsilon_for_delta(delta))
+
+
 def compute_gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
     """The least delta for which Gaussian(z) is (epsilon, delta)-private; Balle and Wang 2018, Theorem 8."""
     half, place = 0.5 / noise_multiplier, epsilon * noise_multiplier
@@ -207,18 +214,13 @@ class Accounting:
         if self.accountant == RDP:
             return self._compose_divergences(noise_multiplier, rounds)
         if self.is_sampled:
-            return self._compose_losses(noise_multiplier, rounds)
+            sampling = self.cohort_size / self.num_clients
+            return _compose_losses(noise_multiplier, sampling, rounds, self.delta) if rounds else 0.0
         # Gaussians alone compose by 1 / z^2.
         of_release = self.build_event(noise_multiplier).noise_multiplier if rounds else 1.0
         total = rounds * self.releases_per_round / of_release**2
         total += (self.statistics_multiplier or math.inf) ** -2
         return compute_gaussian_epsilon(total**-0.5, self.delta) if total else 0.0
-
-    def _compose_losses(self, noise_multiplier: float, rounds: int) -> float:
-        if not rounds:
-            return 0.0
-        losses = _distribute_losses(noise_multiplier, self.cohort_size / self.num_clients)
-        return float(losses.self_compose(rounds).get_epsilon_for_delta(self.delta))
 
     def _compose_divergences(self, noise_multiplier: float, rounds: int) -> float:
         total = np.zeros(len(self._orders))

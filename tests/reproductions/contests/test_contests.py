@@ -16,6 +16,7 @@ from reproductions.contests.contests import (
     build_contest,
     build_plan,
     collect_judged,
+    read_words,
     title_methods,
 )
 from reproductions.league.experiments import METHODS_OF
@@ -29,10 +30,15 @@ def slow():
 def test_the_problems_are_those_of_the_first_league_with_the_same_methods():
     assert set(PROBLEMS) == set(METHODS_OF)
     for name in PROBLEMS:
-        words = CONTESTS[name]
+        words = read_words(name)
         if "methods" in words:
             there = {"fine_tuning" if each == "fedavg_fine_tuned" else each for each in words["methods"]}
             assert {"local_only", REFERENCE, *there} - {"local_only"} == set(METHODS_OF[name]) - {"local_only"}, name
+
+
+def test_a_problem_may_be_like_another_but_for_some_flags():
+    twenty, sixty_five = read_words("archetypes20"), read_words("archetypes65")
+    assert sixty_five == {**twenty, "flags": [*twenty["flags"], "--bias_min=0.65", "--bias_max=0.65"]}
 
 
 def test_methods_differ_in_what_their_papers_have(slow):
