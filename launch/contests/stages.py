@@ -6,7 +6,7 @@ line of the journal before it acts: the plan, a run that is not started or stopp
 
 import itertools
 import statistics
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from launch.console.progress import format_duration, say
 from launch.console.shown_text import format_count
@@ -41,6 +41,9 @@ _UNKNOWN_OVERHEAD_S = 10.0
 _MOST_TOO_LONG = 1.5
 # Trial seeds on which FedAvg is measured before there is a plan, if as many runs go on at a time.
 _MOST_CALIBRATIONS = 2
+# Of the time, which the first of these may take for as many others to follow. The first ones read data and libraries
+# from a disk that later runs find in memory, and would make the plan smaller or larger by how long ago that was.
+_WARM_UP = 0.03
 
 
 class Stages:
@@ -88,9 +91,10 @@ class Stages:
         all_s = None
         if self._journal.planned is None:
             start_s = self._journal.seconds
-            first = range(FIRST_TRIAL_SEED, FIRST_TRIAL_SEED + min(self._slots, _MOST_CALIBRATIONS))
             say(f"measuring  {CALIBRATION_ROUNDS} rounds of {self._methods[REFERENCE].title}, to plan the time")
-            self._calibrate(first)
+            self._calibrate(first := self._list_calibration_seeds(0))
+            if self._are_cheap(first):
+                self._calibrate(self._list_calibration_seeds(1))
             say(f"         took {format_duration(self._journal.seconds - start_s)}")
             self._make_plan(rounds, given)
             all_s = self._total_s + self._reserved_s
@@ -101,6 +105,14 @@ class Stages:
         for line in describe_plan(planned, list(self._methods.values()), self._always, spent_s, all_s):
             say(line)
         return planned
+
+    def _list_calibration_seeds(self, turn: int) -> range:
+        number = min(self._slots, _MOST_CALIBRATIONS)
+        return range(FIRST_TRIAL_SEED + turn * number, FIRST_TRIAL_SEED + (turn + 1) * number)
+
+    def _are_cheap(self, seeds: Iterable[int]) -> bool:
+        ended = [self._journal.runs.get(Key(CALIBRATION, REFERENCE, 0, seed)) for seed in seeds]
+        return all(each and each.took_s is not None and each.took_s <= _WARM_UP * self._total_s for each in ended)
 
     def _calibrate(self, seeds: Sequence[int]) -> None:
         keys = [Key(CALIBRATION, REFERENCE, 0, seed) for seed in seeds]
@@ -154,9 +166,10 @@ class Stages:
             )
 
     def _measure_pace(self) -> Pace:
-        runs = self._journal.runs.items()
+        runs = {key: each for key, each in self._journal.runs.items() if key.stage == CALIBRATION and not each.failure}
+        warm = {key: each for key, each in runs.items() if key.seed in self._list_calibration_seeds(1)}
         overheads, rounds_s = [], []
-        for key, ended in [each for each in runs if each[0].stage == CALIBRATION and not each[1].failure]:
+        for key, ended in (warm or runs).items():
             round_s = self._builder.read_round_s(key)
             if round_s is None:
                 round_s = (ended.took_s or 0.0) / CALIBRATION_ROUNDS

@@ -67,7 +67,8 @@ class ScriptedRun:
             self._why = f"error: --most_virtual_s={config.most_virtual_s:g}: expected 0 or at least {per_round:g}, "
             self._why += "which the first round takes"
         left = max(self._rounds - self._done, 0)
-        self._end_s = self._start_s + world.overhead_s + left * world.round_s * self._nature.real
+        cold_s = world.cold_s if len(world.started) <= world.slots else 0.0
+        self._end_s = self._start_s + cold_s + world.overhead_s + left * world.round_s * self._nature.real
         if self._why:
             self._end_s = self._start_s + 1
 
@@ -101,14 +102,15 @@ class World:
       natures: by the method's name.
       slots: runs at a time.
       overhead_s, round_s: of FedAvg.
+      cold_s: more overhead of the first run in each slot.
     """
 
     keeps_logs = True
 
-    def __init__(self, natures, slots=1, overhead_s=4.0, round_s=0.5):
+    def __init__(self, natures, slots=1, overhead_s=4.0, round_s=0.5, cold_s=0.0):
         # Alone, clients have three times as many rounds, which take as long here.
         self.natures = {"local_only": Nature(real=1 / 3), **natures}
-        self.slots, self.overhead_s, self.round_s = slots, overhead_s, round_s
+        self.slots, self.overhead_s, self.round_s, self.cold_s = slots, overhead_s, round_s, cold_s
         self.clock, self.started, self.is_closed = Clock(), [], False
 
     def open(self, tasks, jobs):

@@ -33,7 +33,7 @@ ALWAYS = ("fedavg", "local_only")
 def run(tmp_path, monkeypatch):
     """(world, seconds, ...) -> outcome of a contest of `METHODS`, by default in the one folder of the test."""
 
-    def compete_here(world, seconds=600.0, folder="c", methods=METHODS, **settings):
+    def compete_here(world, seconds=850.0, folder="c", methods=METHODS, **settings):
         settings = {"always": ALWAYS, **settings}
         return compete(world, methods, tmp_path / folder, monkeypatch, seconds, **settings)
 
@@ -54,25 +54,26 @@ def summarize(outcome):
 def test_the_best_settings_of_the_best_methods_go_to_fresh_seeds(run, tmp_path):
     outcome = run(world := World(LEVELS))
     plan = outcome.plan
-    assert (plan.rounds, plan.trials, plan.kept, plan.trial_seeds, plan.seeds) == (30, 3, 1, (100, 101), (0, 1, 2))
+    assert (plan.rounds, plan.trials, plan.kept, plan.trial_seeds) == (30, 3, 1, (100, 101))
+    assert plan.seeds == (0, 1, 2, 3, 4)
     for each in outcome.entered:
-        assert each.chosen == {"learning_rate": "0.1"} and not each.why_out and sorted(each.runs) == [0, 1, 2]
+        assert each.chosen == {"learning_rate": "0.1"} and not each.why_out and sorted(each.runs) == [0, 1, 2, 3, 4]
         assert all(path == tmp_path / "c/seeds" / each.method.name / f"seed_{s}" for s, path in each.runs.items())
         (kept,) = [trial for trial in each.trials if trial.scores[1]]
         assert len(each.trials) == 3 and kept.settings == each.chosen and set(kept.scores[1]) == {100, 101}
         assert [set(trial.scores[0]) for trial in each.trials] == [{100}] * 3
         assert [trial.why_out for trial in each.trials if trial != kept] == ["others were better by then"] * 2
-    assert not outcome.is_cut and 300 < outcome.seconds < 600 and world.is_closed
+    assert not outcome.is_cut and 400 < outcome.seconds < 850 and world.is_closed
     assert {path.name for path in (tmp_path / "c").iterdir()} == {"trials", "seeds", JOURNAL, ".lock"}
 
 
 def test_only_the_best_are_finalists_and_equals_go_by_their_order(run, monkeypatch):
     monkeypatch.setattr("launch.contests.stages.MOST_FINALISTS", 2)
     more = [make_method(f"m_{i}", "fedavg") for i in range(3)]
-    outcome = run(World(LEVELS), 700.0, methods=(*METHODS[:3], *more))
+    outcome = run(World(LEVELS), 1200.0, methods=(*METHODS[:3], *more))
     assert outcome.plan.finalists == 2
     assert [each.method.name for each in outcome.entered if each.runs] == ["local_only", "fedavg", "ifca", "m_0"]
-    assert outcome.get("m_1").why_out == "not among the best 2 on validation examples (accuracy 0.4767)"
+    assert outcome.get("m_1").why_out == "not among the best 2 on validation examples (accuracy 0.4844)"
     assert outcome.get("m_1").chosen == {"learning_rate": "0.1"}
 
 
@@ -109,7 +110,7 @@ def test_trials_and_results_never_share_a_seed_and_the_second_rung_goes_on_with_
     run(world := World(LEVELS))
     trial_seeds = {seed for folder, _, seed, _ in world.started if folder.startswith("trial_")}
     fresh = {seed for folder, _, seed, _ in world.started if not folder.startswith("trial_")}
-    assert (trial_seeds, fresh) == ({100, 101}, {0, 1, 2})
+    assert (trial_seeds, fresh) == ({100, 101}, {0, 1, 2, 3, 4})
     again = [arguments for folder, name, seed, arguments in world.started if (name, seed) == ("ditto", 100)]
     dirs = [next(each for each in arguments if each.startswith("--run_dir")) for arguments in again]
     assert len(dirs) == 4 and len(set(dirs)) == 3
@@ -125,7 +126,7 @@ def test_each_federated_method_has_what_fedavg_takes_on_the_same_seed(run):
     for folder, name, seed, arguments in world.started:
         limit = next(float(each.partition("=")[2]) for each in arguments if each.startswith("--most_virtual_s"))
         found.setdefault((name, folder == name, seed), set()).add(limit)
-    assert {found[name, True, seed] == {0.0} for name in ALWAYS for seed in range(3)} == {True}
+    assert {found[name, True, seed] == {0.0} for name in ALWAYS for seed in range(5)} == {True}
     assert [found["ifca", True, seed] for seed in range(3)] == [{30.03}, {45.045}, {60.06}]
     assert found["ditto", False, 101] == {60.06} and found["ditto", False, 100] == {15.015, 45.045}
     # Whose rounds take twice as long has half as many.
@@ -229,7 +230,7 @@ def test_a_command_that_is_stopped_goes_on_with_its_runs_and_its_time(run, tmp_p
     assert 200 <= read_lines(tmp_path / "c")[-1]["seconds"] < 203
     world.clock.now += 10_000
     outcome = run(world)
-    assert outcome.seconds < 660 and not outcome.get("ifca").why_out
+    assert outcome.seconds < 750 and not outcome.get("ifca").why_out
     assert summarize(outcome)._replace(is_cut=False) == summarize(run(World(LEVELS), folder="d"))
 
 
@@ -341,13 +342,13 @@ def test_runs_that_fail_put_out_the_trial_or_the_method_and_never_the_contest(ru
     natures["late"] = Nature(level=0.9, failure="error: no such seed", fails_with="--seed=101")
     outcome = run(World(natures), 900.0, methods=(*METHODS, refused, flags, late))
     ifca = outcome.get("ifca")
-    assert ifca.chosen != {"learning_rate": "0.1"} and sorted(ifca.runs) == [0, 1, 2]
+    assert ifca.chosen != {"learning_rate": "0.1"} and sorted(ifca.runs) == [0, 1, 2, 3, 4]
     assert "it diverged" in [trial.why_out for trial in ifca.trials]
     assert outcome.get("ditto").why_out == "no memory is left" and outcome.get("ditto").chosen is None
     assert outcome.get("refused").why_out.startswith("--learning_rate=-")
     assert outcome.get("flags").why_out.startswith("--no_such_flag") and not outcome.get("flags").trials
     # Its trials have one seed of two: these are compared with the same seed of the others.
-    assert sorted(outcome.get("late").runs) == [0, 1, 2]
+    assert sorted(outcome.get("late").runs) == [0, 1, 2, 3, 4]
     assert not outcome.is_cut
 
 
@@ -371,9 +372,9 @@ def test_what_is_said_of_a_contest(run, capsys):
     natures = {**LEVELS, "ditto": Nature(failure=f"error: {'no memory is left, ' * 9}")}
     run(world := World(natures), reserved_s=10.0)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:3] == ["measuring  3 rounds of Fedavg, to plan the time", "         took 6 s", lines[2]]
-    assert "time     in all about 8 min 4 s of 10 min 10 s" in lines
-    start = lines.index("stage    first trials: 12 runs; 12 s gone, 9 min 48 s left")
+    assert lines[:3] == ["measuring  3 rounds of Fedavg, to plan the time", "         took 12 s", lines[2]]
+    assert "time     in all about 10 min 42 s of 14 min 20 s" in lines
+    start = lines.index("stage    first trials: 12 runs; 12 s gone, 13 min 58 s left")
     assert lines[start + 1 : start + 4] == [
         "run 1/12  Local_Only, setting 1: 38.7 %",
         "run 2/12  Fedavg, setting 1: 45.5 %",
@@ -381,7 +382,7 @@ def test_what_is_said_of_a_contest(run, capsys):
     ]
     assert lines[start + 4].startswith("run 4/12  Ditto, setting 1: failed: no memory is left, no memory")
     assert any(line.startswith("run 2/6  Local_Only, setting 1, seed 101: ") for line in lines)
-    assert any(line.startswith("run 2/9  Local_Only, seed 0: ") for line in lines)
+    assert any(line.startswith("run 2/15  Local_Only, seed 0: ") for line in lines)
     assert max(len(line) for line in lines if "its output: " not in line) == 100
     # Nothing is left to run, and so nothing is announced.
     run(world)
@@ -493,8 +494,8 @@ def test_more_time_makes_the_runs_that_its_end_had_left_out(run, tmp_path):
     chosen_s = read_lines(tmp_path / "c", "chosen")[0]["seconds"]
     cut = run(World(LEVELS), chosen_s + 15.0)
     assert cut.is_cut and not cut.get("ifca").runs
-    more = run(World(LEVELS), 700.0)
-    assert not more.is_cut and more.get("ifca").runs.keys() == whole.get("ifca").runs.keys() == {0, 1, 2}
+    more = run(World(LEVELS), 1000.0)
+    assert not more.is_cut and more.get("ifca").runs.keys() == whole.get("ifca").runs.keys() == set(range(5))
 
 
 def test_lower_is_better_where_the_task_says_so(run, monkeypatch):

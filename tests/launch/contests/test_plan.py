@@ -37,7 +37,7 @@ def test_the_shares_of_a_run_are_whole_rounds_and_three_at_least():
         (12, 5, 1, 3, {"ifca", "cfl"}),
         (30, 10, 1, 3, {"ifca", "cfl"}),
         (100, 20, 2, 3, set()),
-        (300, 40, 4, 3, set()),
+        (300, 30, 4, 5, set()),
         (1000, 100, 12, 5, set()),
     ],
 )
@@ -80,17 +80,17 @@ def test_a_plan_in_lines():
     planned = make_plan([alone, *METHODS[1:3], METHODS[3]._replace(cost=200.0)], ALWAYS, 200, PACE)
     assert describe_plan(planned, [alone, *METHODS[1:]], ALWAYS) == [
         "methods  LOCAL_ONLY, FEDAVG, IFCA",
-        "length   40 rounds of FEDAVG; every federated method may use as much device time",
-        "         LOCAL_ONLY: 120 rounds",
-        "trials   4 settings of each method at most, runs of 13 rounds: about 30 s",
-        "         the best 2 of these of each method, 40 rounds, 2 seeds: about 1 min 4 s",
-        "results  the best and LOCAL_ONLY, FEDAVG, each on 3 fresh seeds, up to 10 where time is left:",
-        "         about 54 s",
+        "length   30 rounds of FEDAVG; every federated method may use as much device time",
+        "         LOCAL_ONLY: 90 rounds",
+        "trials   4 settings of each method at most, runs of 10 rounds: about 27 s",
+        "         the best 2 of these of each method, 30 rounds, 2 seeds: about 54 s",
+        "results  the best and LOCAL_ONLY, FEDAVG, each on 5 fresh seeds, up to 10 where time is left:",
+        "         about 1 min 15 s",
         f"left out CFL: {planned.left_out['cfl']}",
     ]
     of_two = planned._replace(plan=planned.plan._replace(most_seeds=3), pace=PACE._replace(slots=2))
     lines = describe_plan(of_two, [alone, *METHODS[1:]], ALWAYS, 62.0, 240.0)
     assert lines[1].endswith("as much device time; two runs at a time") and lines[-1] == (
-        "time     in all about 3 min 30 s of 4 min"
+        "time     in all about 3 min 38 s of 4 min"
     )
-    assert "results  the best and LOCAL_ONLY, FEDAVG, each on 3 fresh seeds: about 54 s" in lines
+    assert "results  the best and LOCAL_ONLY, FEDAVG, each on 5 fresh seeds: about 1 min 15 s" in lines

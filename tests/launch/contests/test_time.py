@@ -81,15 +81,29 @@ def test_methods_are_as_fast_as_they_turn_out_to_be(run):
     cheap = tuple(method._replace(cost=5.0) for method in METHODS)
     outcome = run({}, 900.0, methods=cheap)
     assert outcome.seconds < 500 and not outcome.is_cut
-    dear = run({name: Nature(real=4) for name in ("ifca", "ditto")}, 600.0, folder="d")
+    dear = run({name: Nature(real=4) for name in ("ifca", "ditto")}, 400.0, folder="d")
     assert dear.is_cut and dear.get("fedavg").runs and dear.get("local_only").runs
     assert dear.get("ifca").runs or dear.get("ditto").runs
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_how_long_the_first_run_waits_for_the_disk_does_not_change_the_plan(run, slots):
+    warm = run({}, 900.0, world=World({}, slots))
+    cold = run({}, 900.0, folder="d", world=World({}, slots, cold_s=20.0))
+    assert (cold.plan, cold.is_cut) == (warm.plan, False)
+
+
+@pytest.mark.parametrize(("overhead_s", "seeds"), [(7.0, [100, 101]), (8.0, [100, 100])])
+def test_a_first_run_that_takes_much_of_the_time_is_not_followed_by_another(run, overhead_s, seeds):
+    """With three rounds of half a second; 3 % of 300 s are 9. What follows is the first trial."""
+    run({}, 300.0, world=(world := World({}, overhead_s=overhead_s)))
+    assert [seed for _, _, seed, _ in world.started[:2]] == seeds
 
 
 def test_a_command_that_has_less_time_than_the_one_before_ends_with_what_there_is(run):
     world = World({}, 1)
     with pytest.raises(Killed):
-        run({}, 300.0, world=world, kill_after=4)
+        run({}, 300.0, world=world, kill_after=5)
     world.clock.now = 1000.0
     outcome = run({}, 40.0, world=world)
     assert outcome.is_cut and outcome.get("ditto").why_out == "there was no time for it"
