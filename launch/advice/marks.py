@@ -3,7 +3,6 @@
 A method may have lost only because it had no chance. A reader should see that before believing the table.
 """
 
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from launch.advice.choices import FEDAVG
@@ -12,12 +11,11 @@ from launch.console.shown_text import format_count
 from launch.contests.contest import Entered, Outcome
 from launch.contests.methods import ALONE, GROUPS, Method
 from launch.pages.comparison.seed_statistics import compute_mean
-from launch.sweeps.tuning.search_space import LOG, Choices, Range
+from launch.sweeps.tuning.search_space import UPPER, Choices, Range, find_end
 
 FEWEST_ROUNDS = 3
 # Settings by which a model that nobody else helps is trained further.
 LONGER = ("learning_rate", "epochs", "steps")
-EDGE = 0.05  # of a range
 LIMITS = {BYTES: "bytes", TIME: "time"}
 
 
@@ -62,7 +60,7 @@ def _is_same(first: Measured, second: Measured) -> bool:
 def _mark_settings(measured: Measured, method: Method | None) -> Iterator[str]:
     space: Mapping[str, Choices | Range] = method.space if method else {}
     for name, values in space.items():
-        if name in measured.settings and (end := _find_end(values, measured.settings[name])):
+        if name in measured.settings and (end := find_end(values, measured.settings[name])):
             yield f"the best {name} is at the {end} end of what was tried ({measured.settings[name]})"
 
 
@@ -93,7 +91,7 @@ def _is_rising(entered: Entered, outcome: Outcome, margin: float) -> bool:
     for name in (name for name in LONGER if name in chosen.settings):
         values, value = entered.method.space.get(name), chosen.settings[name]
         if isinstance(values, Range):
-            if _find_end(values, value) == "upper":
+            if find_end(values, value) == UPPER:
                 return True
             continue
         # The longer choice says nothing if no trial had another one.
@@ -101,24 +99,3 @@ def _is_rising(entered: Entered, outcome: Outcome, margin: float) -> bool:
         if not both and values and len(tried) > 1 and value == max(values, key=float):
             return True
     return False
-
-
-def _find_end(values: Choices | Range, chosen: str) -> str:
-    """ "lower" or "upper" if a number lies there; "" for all others, and at 0, below which nothing is."""
-    try:
-        number = float(chosen)
-        if isinstance(values, Range):
-            low, high, place = values.low, values.high, number
-            if values.kind == LOG:
-                low, high, place = math.log(low), math.log(high), math.log(number)
-            share = (place - low) / (high - low)
-        else:
-            numbers = sorted(map(float, values))
-            if len(numbers) < 3:
-                return ""
-            share = 0.0 if number == numbers[0] else 1.0 if number == numbers[-1] else 0.5
-    except (ValueError, ZeroDivisionError):
-        return ""
-    if share <= EDGE:
-        return "lower" if number else ""
-    return "upper" if share >= 1 - EDGE else ""

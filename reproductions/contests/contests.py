@@ -15,8 +15,7 @@ from launch.contests.contest import BYTES, VIRTUAL_S, ChooseMore, Outcome
 from launch.contests.methods import ALONE, REFERENCE, Method
 from launch.contests.plan import Plan
 from launch.contests.problem import COMMON, OWN, Problem
-from launch.pages.comparison.pairs import find_best, judge_pairs
-from launch.pages.comparison.seed_statistics import UNDECIDED, BySeed
+from launch.pages.comparison.seed_statistics import BySeed
 from launch.runs.columns import NEW_CLIENTS, SUMMARY_FILE
 from launch.runs.run_records import RunPath, read_json, read_rounds
 from launch.settings.flags import parse_config
@@ -24,13 +23,12 @@ from launch.settings.run_config import find_algorithm, flag_values
 from launch.sweeps.tuning.own_space import build_own_space
 from reproductions.contests import experiments
 from reproductions.contests.experiments import split_argument
-from reproductions.engine.collection import read_toml
+from reproductions.contests.judging import judge
+from reproductions.contests.predictions import list_asked
+from reproductions.contests.problems import ALL, CONTESTS, NEW, read_words
 
-CONTESTS: Mapping[str, Mapping[str, Any]] = read_toml("contests", "contests.toml")
-ALL = "all"
-PROBLEMS = tuple(name for name in CONTESTS if name != ALL)
 EQUAL = dict(zip(experiments.EQUAL, (VIRTUAL_S, BYTES), strict=True))
-NEW, FINE_TUNING = "new", "fine_tuning"
+FINE_TUNING = "fine_tuning"
 # Of what is written for all methods, by the names that some have for it.
 SAME = {"epochs": ("student_epochs", "teacher_epochs", "local_epochs"), "optimizer": ("student_optimizer",
         "local_optimizer")}  # fmt: skip
@@ -87,15 +85,6 @@ def build_contest(name: str) -> League:
             # Without a model from others, a new client trains its own from random weights.
             methods = [_build_new_alone(common), *(each for each in methods if each.role != ALONE)]
     return League(problem, tuple(methods), build_plan(words["rounds"]))
-
-
-def read_words(name: str) -> Mapping[str, Any]:
-    """What is written of a problem, and of the one that it is like but for some flags."""
-    words = CONTESTS[name]
-    if "like" not in words:
-        return words
-    like = CONTESTS[words["like"]]
-    return {**like, "flags": [*like["flags"], *words["but"]]}
 
 
 def _read_flags(arguments: Sequence[str]) -> dict[str, Any]:
@@ -157,7 +146,7 @@ def collect_judged(outcome: Outcome, league: League) -> dict[str, BySeed]:
     return found
 
 
-def build_chooser(league: League) -> ChooseMore:
+def build_chooser(league: League, equal: str) -> ChooseMore:
     """The methods that the planned seeds do not tell from the best, and that; further seeds are never looked at."""
 
     def choose_more(outcome: Outcome) -> tuple[str, ...]:
@@ -166,10 +155,8 @@ def build_chooser(league: League) -> ChooseMore:
             name: {seed: value for seed, value in by_seed.items() if seed in planned}
             for name, by_seed in collect_judged(outcome, league).items()
         }
-        best = find_best(values)
-        pairs = judge_pairs([(best, other) for other in values if other != best], values)
-        alike = tuple(pair.second for pair in pairs if pair.verdict == UNDECIDED)
-        return (best, *alike) if alike else ()
+        judged = judge(values, list_asked(equal, league.problem.name), title_methods(outcome))
+        return (judged.best, *judged.alike) if judged.alike else ()
 
     return choose_more
 

@@ -17,7 +17,10 @@ from reproductions.engine.collection import FOLDER
 
 TRIALS = "docs/results/tuning/contests.csv"  # as texts name the table
 TABLE = FOLDER.parent / TRIALS
-COLUMNS = ("experiment", "title", "trial", "settings", "short runs", "whole runs", "chosen", "arguments", "limits")
+COLUMNS = (
+    *("experiment", "title", "trial", "settings", "short runs", "whole runs"),
+    *("chosen", "searched", "arguments", "limits"),
+)
 CHOSEN = "yes"
 EQUAL = ("seconds", "bytes")
 

@@ -10,7 +10,7 @@ from launch.runs.columns import METRICS_FILE
 from launch.runs.run_archive import Kept, archive_runs, open_runs
 from launch.runs.run_records import RunPath, RunRecord, find_run_dirs, read_rounds, read_settings
 from launch.runs.tables import write_table
-from launch.sweeps.tuning.search_space import format_settings
+from launch.sweeps.tuning.search_space import format_search, format_settings
 from reproductions.contests.contests import title_methods
 from reproductions.contests.experiments import CHOSEN, COLUMNS, name_experiment, read_trials
 from reproductions.engine.collection import FOLDER
@@ -43,6 +43,7 @@ def _list_trials(entered: Entered, outcome: Outcome, equal: str, titles: Mapping
             " ".join(format_settings(trial.settings)),
             *(" ".join(f"{seed}:{score:.6g}" for seed, score in sorted(rung.items())) for rung in trial.scores),
             CHOSEN if is_chosen else "",
+            format_search(method.space) if is_chosen else "",
             " ".join(arguments) if is_chosen else "",
             " ".join(outcome.limits[method.name].arguments) if is_chosen else "",
         )

@@ -19,9 +19,10 @@ from launch.pages.comparison.seed_statistics import compute_mean
 from launch.runs.errors import RunStopped
 from launch.settings.errors import FlagError
 from launch.sweeps.jobs import JobsFlags
-from reproductions.contests.contests import EQUAL, PROBLEMS, build_chooser, build_contest, collect_judged, title_methods
+from reproductions.contests.contests import EQUAL, build_chooser, build_contest, collect_judged, title_methods
 from reproductions.contests.experiments import TABLE
 from reproductions.contests.keeping import ARCHIVE, keep_runs, keep_trials
+from reproductions.contests.problems import PROBLEMS
 from tff_algos.settings.config_fields import setting, texts
 
 USAGE = "python -m reproductions.contests.run [--problems=<name>,...] [--equal=seconds|bytes] [--flag=value ...]"
@@ -69,7 +70,7 @@ def _compete(name: str, values: Flags) -> None:
         always=[method.name for method in league.methods],
         plan=league.plan,
         equal=(EQUAL[values.equal],),
-        choose_more=build_chooser(league),
+        choose_more=build_chooser(league, values.equal),
     )
     titles, reached = title_methods(outcome), collect_judged(outcome, league)
     means = {name: compute_mean(values.values()) for name, values in reached.items()}

@@ -41,12 +41,15 @@ class Pair(NamedTuple):
     verdict: str
 
 
-def judge_pairs(pairs: Sequence[tuple[str, str]], values: Mapping[str, BySeed]) -> list[Pair]:
+def judge_pairs(
+    pairs: Sequence[tuple[str, str]], values: Mapping[str, BySeed], error_rate: float = ERROR_RATE
+) -> list[Pair]:
     """A family of pairs, in the order given.
 
     Args:
       pairs: names of methods.
       values: results by method and seed, of which a larger one is better.
+      error_rate: of an error in any of the pairs.
     """
     raw = [_compute_p_value(values[first], values[second]) for first, second in pairs]
     adjusted = iter(correct_by_holm([each for each in raw if each is not None]))
@@ -54,7 +57,7 @@ def judge_pairs(pairs: Sequence[tuple[str, str]], values: Mapping[str, BySeed]) 
     for (first, second), p_value in zip(pairs, raw, strict=True):
         difference = compare_by_seed(values[first], values[second])
         p_value = None if p_value is None else next(adjusted)
-        is_open = p_value is None or p_value >= ERROR_RATE
+        is_open = p_value is None or p_value >= error_rate
         verdict = UNDECIDED if is_open else AHEAD if difference.mean > 0 else BEHIND
         judged.append(Pair(first, second, difference, p_value, verdict))
     return judged

@@ -16,6 +16,9 @@ OWN_FLAGS_HERE = {"seed": "--seeds", "rounds": "--rounds", "run_dir": "--runs_di
 INT, FLOAT, LOG = "int", "float", "log"
 KINDS = {INT: int, FLOAT: float, LOG: float}
 SIGNIFICANT_DIGITS, SHORT_DIGITS = 6, 3
+LOWER, UPPER = "lower", "upper"  # ends
+# Of a range's width, on its own scale, that counts as its end.
+EDGE = 0.05
 # Of a range's width: how far a number may be moved, at most, to have few digits.
 SHORT_SHARE = 1 / 200
 EACH_ONCE = "expected each flag and each of its values once"
@@ -212,6 +215,27 @@ def _spells(choice: str, value: Any) -> bool:
     # Another value of the flag is no number, as "auto".
     except ValueError:
         return False
+
+
+def find_end(values: Choices | Range, chosen: str) -> str:
+    """LOWER or UPPER if a number lies at that end; "" for all others, and at 0, below which nothing is."""
+    try:
+        number = float(chosen)
+        if isinstance(values, Range):
+            low, high, place = values.low, values.high, number
+            if values.kind == LOG:
+                low, high, place = math.log(low), math.log(high), math.log(number)
+            share = (place - low) / (high - low)
+        else:
+            numbers = sorted(map(float, values))
+            if len(numbers) < 3:
+                return ""
+            share = 0.0 if number == numbers[0] else 1.0 if number == numbers[-1] else 0.5
+    except (ValueError, ZeroDivisionError):
+        return ""
+    if share <= EDGE:
+        return LOWER if number else ""
+    return UPPER if share >= 1 - EDGE else ""
 
 
 def format_search(space: SearchSpace) -> str:

@@ -10,15 +10,13 @@ from launch.contests.methods import ALONE, REFERENCE
 from launch.settings.algorithms import ALGORITHMS
 from reproductions.contests import run
 from reproductions.contests.contests import (
-    CONTESTS,
-    PROBLEMS,
     build_chooser,
     build_contest,
     build_plan,
     collect_judged,
-    read_words,
     title_methods,
 )
+from reproductions.contests.problems import CONTESTS, PROBLEMS, read_words
 from reproductions.league.experiments import METHODS_OF
 
 
@@ -38,7 +36,8 @@ def test_the_problems_are_those_of_the_first_league_with_the_same_methods():
 
 def test_a_problem_may_be_like_another_but_for_some_flags():
     twenty, sixty_five = read_words("archetypes20"), read_words("archetypes65")
-    assert sixty_five == {**twenty, "flags": [*twenty["flags"], "--bias_min=0.65", "--bias_max=0.65"]}
+    assert sixty_five["flags"] == [*twenty["flags"], "--bias_min=0.65", "--bias_max=0.65"]
+    assert sixty_five["methods"] == twenty["methods"] and sixty_five["title"] != twenty["title"]
 
 
 def test_methods_differ_in_what_their_papers_have(slow):
@@ -98,11 +97,11 @@ def test_further_seeds_are_for_those_that_are_not_told_from_the_best(tmp_path, s
         "async_periodic": {},
     }
     outcome = write_runs(tmp_path, slow, results)
-    assert set(build_chooser(slow)(outcome)) == {"buffered", "fed_async"}
+    assert set(build_chooser(slow, "seconds")(outcome)) == {"buffered", "fed_async"}
     assert collect_judged(outcome, slow)["fedavg"] == pytest.approx(results["fedavg"])
     assert title_methods(outcome)["buffered"] == "FedBuff + fine-tuning"
     decided = {**results, "fed_async": dict.fromkeys(range(5), 0.5)}
-    assert build_chooser(slow)(write_runs(tmp_path / "decided", slow, decided)) == ()
+    assert build_chooser(slow, "seconds")(write_runs(tmp_path / "decided", slow, decided)) == ()
     monkeypatch.setitem(CONTESTS, "slow_digits", {**CONTESTS["slow_digits"], "judged": "new"})
     assert collect_judged(outcome, slow)["fedavg"][0] == pytest.approx(0.3)
 

@@ -1,0 +1,338 @@
+"""The league at equal costs: its answers, standings, predictions and figure. Imports no TensorFlow.
+
+Every run may spend what FedAvg takes on the same seed, in device seconds or in bytes, so what counts is where it ends.
+All tables read their verdicts from one family of pairs a contest (`judging`).
+"""
+
+import functools
+import pathlib
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from launch.console.shown_text import format_count
+from launch.pages.comparison.pairs import AHEAD
+from launch.pages.comparison.seed_statistics import UNDECIDED, BySeed, compute_mean, subtract_by_seed
+from launch.pages.plots.style import COLORS, MARKERS
+from launch.runs.columns import (
+    BYTES_DOWN,
+    BYTES_UP,
+    MAJORITY_ACCURACY,
+    NEW_CLIENTS,
+    TOKEN_BASELINES,
+    VIRTUAL_TIME_S,
+)
+from launch.runs.run_records import RunRecord, read_summary
+from launch.runs.task_columns import read_task_columns
+from launch.sweeps.tuning.search_space import find_end, parse_search
+from reproductions.contests.experiments import EQUAL, TABLE, name_experiment, read_trials, split_argument, split_name
+from reproductions.contests.judging import REFERENCES, SYSTEMS, Judged, judge
+from reproductions.contests.predictions import HELD, OPEN, PREDICTIONS, list_asked, tell_outcome
+from reproductions.contests.problems import NEW, PROBLEMS, read_words
+from reproductions.engine.figures import GREY, Panel, arrange, draw_panels, paint_means
+from reproductions.engine.page import compose_report, fold
+from reproductions.engine.paper import Paper
+from reproductions.engine.tables import SEED, Report, Table, describe, format_table, make_frame, show, show_difference
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BASELINE = "fedavg"
+LIMITS = {"seconds": "most_virtual_s", "bytes": "most_bytes"}
+SHARES = OWN, WORST_TENTH, COMMON = "own", "worst_tenth", "common"
+COSTS = {"MB": ".1f", "device seconds": ".0f", "rounds": ".0f"}  # how their means look
+FLOOR = "without a model"
+HEADINGS = {"seconds": "At equal device seconds", "bytes": "At equal bytes"}
+BESIDE_BEST, ABOVE = "beside the best (points)", "above FedAvg (points)"
+ANSWERS = ["equal", "problem", "best", "not told from it", ABOVE, "best of the four systems", BESIDE_BEST, "sentence"]
+STANDINGS = [
+    *("equal", "problem", "method", "seeds", "own accuracy (%)", "worst tenth (%)", "common test set (%)"),
+    *(*COSTS, "ended by", "settings", BESIDE_BEST, "behind it in", "verdict"),
+]
+TITLE = "The league: mean over the seeds with 95 % intervals"
+
+
+class Contests:
+    """The contests whose runs there are, in their order.
+
+    Args:
+      runs: of their experiments, each experiment and seed once.
+      trials: the rows of the table of trials.
+    """
+
+    def __init__(self, runs: Iterable[RunRecord], trials: Iterable[Mapping[str, str]]):
+        self.frame = make_frame(runs, measure, ("equal", "problem", "method", "judged")).dropna(subset="judged")
+        self._chosen = {row["experiment"]: row for row in trials if row["chosen"]}
+
+    def __iter__(self) -> Iterator["Contest"]:
+        for equal in EQUAL:
+            for problem in PROBLEMS:
+                own = self.frame[(self.frame.equal == equal) & (self.frame.problem == problem)]
+                if len(own):
+                    yield Contest(equal, problem, own.set_index(SEED), self._chosen)
+
+
+class Contest:
+    """One contest.
+
+    Attributes:
+      equal, problem: which.
+      runs: a row a run, by seed.
+      titles: of its methods, by name, as their trials have chosen them.
+      judged: who is ahead of whom; None where no method but a reference has a result.
+    """
+
+    def __init__(self, equal: str, problem: str, runs: pd.DataFrame, chosen: Mapping[str, Mapping[str, str]]):
+        self.equal, self.problem, self.runs, self.words = equal, problem, runs, read_words(problem)
+        self._chosen = {name: chosen.get(name_experiment(name, equal, problem), {}) for name in runs.method.unique()}
+        self.titles = {name: row.get("title", name) for name, row in self._chosen.items()}
+        self.values: dict[str, BySeed] = {name: own.judged.to_dict() for name, own in runs.groupby("method")}
+        self.floor = runs.floor.groupby(SEED).first().dropna()
+        floor = compute_mean(self.floor) if len(self.floor) else None
+        rivals = self.values.keys() - set(REFERENCES)
+        asked = list_asked(equal, problem)
+        self.judged: Judged | None = judge(self.values, asked, self.titles, floor) if rivals else None
+
+    def subtract(self, first: str, second: str) -> str:
+        """The first minus the second in points with its interval; "" if either has no result or both are the same."""
+        if first == second or not {first, second} <= self.values.keys():
+            return ""
+        return show_difference(pd.Series(self.values[first]), pd.Series(self.values[second]))[0]
+
+    def show_settings(self, method: str) -> str:
+        """What trials chose, numbers at an end of what was searched marked so."""
+        row = self._chosen[method]
+        searched = parse_search(row["searched"]) if row.get("searched") else {}
+        shown = []
+        for name, value in map(split_argument, row.get("settings", "").split()):
+            end = find_end(searched[name], value) if name in searched else ""
+            shown.append(f"{name}={value}" + (f" ({end} end)" if end else ""))
+        return ", ".join(shown)
+
+
+def measure(run: RunRecord) -> dict[str, Any]:
+    """What a run that has ended says at its end; nothing of another.
+
+    Shares of 1: on the clients' own test data, or on that of new clients where the problem is about them, the mean of
+    their worst tenth, and on the common test set; which of these the problem is `judged` by, larger is better; and the
+    `floor`, what is reached without a model.
+    """
+    if not (summary := read_summary(run)):
+        return {}
+    method, equal, problem = split_name(run.experiment)
+    judged = read_words(problem).get("judged", OWN)
+    task, last = read_task_columns(summary), run.rounds[max(run.rounds)]
+    clients = summary[NEW_CLIENTS if judged == NEW else "clients"]
+    own, _, _, worst_tenth = task.statistics
+    shares = {OWN: clients[own], WORST_TENTH: clients[worst_tenth], COMMON: last.get(task.test)}
+    is_at_end = max(run.rounds) >= run.flags["rounds"]
+    return {
+        "equal": equal,
+        "problem": problem,
+        "method": method,
+        **shares,
+        "judged": task.sign * shares[COMMON if judged == COMMON else OWN],
+        "floor": None
+        if judged == COMMON
+        else clients.get(MAJORITY_ACCURACY, summary.get(TOKEN_BASELINES, {}).get("bigram_accuracy")),
+        "MB": sum(row[BYTES_DOWN] + row[BYTES_UP] for row in run.rounds.values()) / 1e6,
+        "device seconds": last[VIRTUAL_TIME_S],
+        "rounds": max(run.rounds),
+        "ended by": "rounds" if is_at_end or not run.flags.get(LIMITS[equal]) else equal,
+    }
+
+
+def tabulate_answers(contests: Iterable[Contest]) -> Table:
+    """A row a contest: what is best, what cannot be told from it, and the sentence of it."""
+    return Table(ANSWERS, [[each.equal, each.words["title"], *_answer(each)] for each in contests])
+
+
+def _answer(contest: Contest) -> list[str]:
+    judged, titles = contest.judged, contest.titles
+    if judged is None:
+        return [""] * (len(ANSWERS) - 2)
+    alike = ", ".join(titles[name] for name in judged.alike)
+    systems = {name: judged.values[name] for name in SYSTEMS if name in judged.values}
+    system = max(systems, key=lambda name: compute_mean(systems[name].values()), default="")
+    sentence = f"On {contest.words['title']}, use {titles[judged.best]}"
+    sentence += f"; the seeds do not tell it from: {alike}." if alike else "."
+    return [
+        titles[judged.best],
+        alike,
+        contest.subtract(judged.best, BASELINE),
+        titles.get(system, ""),
+        contest.subtract(system, judged.best) if system else "",
+        sentence,
+    ]
+
+
+def tabulate_standings(contests: Iterable[Contest]) -> Table:
+    """A row a contest and method, best first; what is reached without a model among them."""
+    rows = []
+    for contest in contests:
+        lines = [(own.judged, _show_method(contest, name, own)) for name, own in contest.runs.groupby("method")]
+        if len(floor := contest.floor):
+            blank = [""] * (len(STANDINGS) - 5)
+            lines.append((floor, [contest.words.get("floor", FLOOR), str(len(floor)), show(floor), *blank]))
+        lines.sort(key=lambda line: -compute_mean(line[0]))
+        rows += [[contest.equal, contest.words["title"], *cells] for _, cells in lines]
+    return Table(STANDINGS, rows)
+
+
+def _show_method(contest: Contest, name: str, own: pd.DataFrame) -> list[str]:
+    judged = contest.judged
+    ended = own["ended by"].value_counts()
+    best = judged.best if judged else ""
+    behind, verdict = "", "knows the groups" if name in REFERENCES else "best"
+    if best not in ("", name):
+        found = subtract_by_seed(contest.values[name], contest.values[best]).values()
+        behind = f"{sum(value < 0 for value in found)} of {len(found)}"
+    if best not in ("", name) and name not in REFERENCES:
+        verdict = {UNDECIDED: "not told from it", AHEAD: "behind"}.get(judged.find(best, name), "ahead")
+    return [
+        contest.titles[name],
+        str(len(own)),
+        *(show(own[share], absent="") for share in SHARES),
+        *(f"{compute_mean(own[cost]):{digits}}" for cost, digits in COSTS.items()),
+        ", ".join(f"{what} ({number})" if len(ended) > 1 else what for what, number in ended.items()),
+        contest.show_settings(name),
+        contest.subtract(name, best),
+        behind,
+        verdict,
+    ]
+
+
+def tabulate_predictions(contests: Iterable[Contest]) -> Table:
+    """A row a contest: what was expected before its first run, what would refute it, and what came."""
+    found = {(each.equal, each.problem): each for each in contests}
+    rows = []
+    for equal in EQUAL:
+        for problem, words in PREDICTIONS[equal].items():
+            contest = found.get((equal, problem))
+            outcome = ("not run", "")
+            if contest and contest.judged:
+                outcome = tell_outcome(equal, problem, contest.judged, contest.titles)
+            rows.append([equal, read_words(problem)["title"], words["expected"], words["refuted_by"], *outcome])
+    return Table(["equal", "problem", "expected", "refuted by", "outcome", "since"], rows)
+
+
+def sum_up(contests: Sequence[Contest]) -> str:
+    """Which of the four systems wins, and where, at equal device seconds and at equal bytes."""
+    sentences = []
+    for equal in EQUAL:
+        asked = [each for each in contests if each.equal == equal and each.judged]
+        where = HEADINGS[equal].lower()
+        won = [each for each in asked if each.judged.best in SYSTEMS and not each.judged.alike]
+        near = [each for each in asked if _list_near(each) and each not in won]
+        if not asked:
+            continue
+        winners = "; ".join(f"{each.titles[each.judged.best]} on {each.words['title']}" for each in won)
+        said = f"{where}, {winners or 'none of the four systems'} is ahead of all rivals, "
+        said += f"of {format_count(len(asked), 'problem')}"
+        if near:
+            said += f"; not told from the best: {'; '.join(map(_say_near, near))}"
+        sentences.append(f"{said[0].upper()}{said[1:]}.")
+    return " ".join(sentences) or "No contest was run."
+
+
+def _list_near(contest: Contest) -> list[str]:
+    near = (contest.judged.best, *contest.judged.alike)
+    return [contest.titles[name] for name in near if name in SYSTEMS]
+
+
+def _say_near(contest: Contest) -> str:
+    return f"{' and '.join(_list_near(contest))} on {contest.words['title']}"
+
+
+def count_predictions(predictions: Table) -> str:
+    """How many predictions came true, in a sentence."""
+    outcomes = [row["outcome"] for row in predictions.records]
+    told = [each for each in outcomes if each not in ("not run", OPEN)]
+    return f"{told.count(HELD)} of {len(told)} predictions that were put came true."
+
+
+def compose_contests(tables: Mapping[str, Table]) -> list[str]:
+    """For either limit the answers in short and a folded table a problem; then what was predicted."""
+    answers, standings, blocks = tables["answers"], tables["standings"], []
+    for equal, heading in HEADINGS.items():
+        own = [row[1:-1] for row in answers.rows if row[0] == equal]
+        if not own:
+            continue
+        # Bold is what the seeds decide: one method is best, and told from all others.
+        shown = [[problem, best if alike else f"**{best}**", alike, *further] for problem, best, alike, *further in own]
+        blocks += [f"## {heading}", format_table(Table(ANSWERS[1:-1], shown))]
+        problems = []
+        for row in answers.records:
+            if row["equal"] == equal:
+                lines = [line[2:] for line in standings.rows if line[:2] == [equal, row["problem"]]]
+                problems += [f"### {row['problem']}", _find_what(row["problem"]), row["sentence"]]
+                problems.append(format_table(Table(STANDINGS[2:], lines)))
+        blocks.append(fold(f"All methods {heading[0].lower()}{heading[1:]}", *problems))
+    predictions = tables["predictions"]
+    blocks += ["## Predictions", count_predictions(predictions)]
+    return [*blocks, fold("What was expected before the first run, and what came", format_table(predictions))]
+
+
+def _find_what(title: str) -> str:
+    return next(words["what"] for words in map(read_words, PROBLEMS) if words["title"] == title)
+
+
+@functools.cache
+def _read_kept_trials() -> tuple[dict[str, str], ...]:
+    return tuple(read_trials(TABLE))
+
+
+def build_league_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
+    """The answers, the standings and the predictions."""
+    contests = list(Contests(runs, _read_kept_trials()))
+    tables = {
+        "answer": Table(("about", "sentence"), [["the four systems", sum_up(contests)]]),
+        "answers": tabulate_answers(contests),
+        "standings": tabulate_standings(contests),
+        "predictions": tabulate_predictions(contests),
+    }
+    return compose_report(paper, describe("contests", tables), [run for run in runs if read_summary(run)], {})
+
+
+def draw_contests(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
+    """Draws `contests.png`: a panel a problem, its methods from best to worst, at equal seconds and at equal bytes."""
+    contests = list(Contests(runs, _read_kept_trials()))
+    by_problem = [[each for each in contests if each.problem == problem] for problem in PROBLEMS]
+    panels = [_build_panel(found) for found in by_problem if found] or [Panel(axes={"title": "no problem"})]
+    return draw_panels(arrange(panels, 3), folder / "contests.png", TITLE, (4.4, 3.4))
+
+
+def _build_panel(contests: Sequence[Contest]) -> Panel:
+    first = contests[0]
+    names = list(dict.fromkeys(name for each in contests for name in each.values))
+    reached = {name: next(each.values[name] for each in contests if name in each.values) for name in names}
+    names.sort(key=lambda name: compute_mean(reached[name].values()))
+    titles = {name: next(each.titles[name] for each in contests if name in each.titles) for name in names}
+
+    def paint(ax: "Axes") -> None:
+        for contest in contests:
+            offset, marker = (0.15, MARKERS[0]) if contest.equal == "seconds" else (-0.15, MARKERS[1])
+            for place, name in enumerate(names):
+                color = COLORS[0] if name in SYSTEMS else GREY
+                values = [100 * value for value in contest.values.get(name, {}).values()]
+                paint_means(ax, place + offset, values, color, marker)
+            ax.plot([], [], marker, color=GREY, markersize=4, label=HEADINGS[contest.equal].lower())
+        if len(first.floor):
+            ax.axvline(100 * compute_mean(first.floor), linestyle=":", color="#000000", label="without a model")
+        ax.set_yticks(range(len(names)), [titles[name] for name in names])
+        for label, name in zip(ax.get_yticklabels(), names, strict=True):
+            label.set_color(COLORS[0] if name in SYSTEMS else "#000000")
+
+    label = "common test set (%)" if first.words.get("judged") == COMMON else "own test data (%)"
+    return Panel(axes={"title": textwrap.fill(first.words["title"], width=33), "xlabel": label}, paint=paint)
+
+
+PAPER = Paper(
+    "contests",
+    build_league_report,
+    draw=draw_contests,
+    further_blocks=compose_contests,
+    further_metrics="test_token_accuracy|client_test_token_accuracy|client_test(_token)?_accuracy_worst_tenth",
+)

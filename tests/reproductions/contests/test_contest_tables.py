@@ -1,0 +1,132 @@
+"""The league's tables, page and figure, from runs with made-up numbers."""
+
+import pytest
+
+from launch.runs.run_records import RunRecord
+from launch.runs.tables import write_json
+from reproductions.contests import tables
+from reproductions.contests.experiments import COLUMNS
+from reproductions.contests.tables import (
+    PAPER,
+    Contests,
+    compose_contests,
+    count_predictions,
+    sum_up,
+    tabulate_answers,
+    tabulate_predictions,
+    tabulate_standings,
+)
+
+NOISE = (0.002, -0.001, 0.001, -0.002, 0.0)
+BUILDING = {"local_only": 0.70, "fedavg": 0.75, "fedavg_fine_tuned": 0.80, "amfl_p": 0.8001}
+ROTATED = {"fedavg": 0.5, "fedcd": 0.9, "oracle": 0.95, "ifca": 0.7}
+TITLES = {
+    "local_only": "Local training",
+    "fedavg": "FedAvg",
+    "fedavg_fine_tuned": "FedAvg + fine-tuning",
+    "amfl_p": "AMFL-P",
+    "fedcd": "FedCD",
+    "oracle": "oracle",
+    "ifca": "IFCA",
+}
+
+
+@pytest.fixture
+def write(tmp_path):
+    """(method, equal, problem, seed, accuracy) -> the record of a run of three rounds."""
+
+    def write(method, equal, problem, seed, accuracy, rounds=300, limits=None):
+        path = tmp_path / f"{method}_{equal}_{problem}" / f"seed_{seed}"
+        found = {"accuracy_mean": accuracy, "accuracy_worst_tenth": accuracy - 0.2, "majority_accuracy": 0.2}
+        write_json(path / "summary.json", {"rounds": 3, "clients": found, "new_clients": found})
+        row = {"bytes_down": 1e6, "bytes_up": 5e5, "test_accuracy": accuracy - 0.1}
+        records = {n: {**row, "round": n, "virtual_time_s": 20.0 * n} for n in (1, 2, 3)}
+        flags = {
+            "seed": seed,
+            "rounds": rounds,
+            "dataset": "digits",
+            **(limits or {"most_virtual_s": 0.0, "most_bytes": 0.0}),
+        }
+        return RunRecord(path, flags, f"{method}_{equal}_{problem}", records, "digits", "0123456789")
+
+    return write
+
+
+@pytest.fixture
+def contests(write):
+    runs = []
+    for shift, (method, mean) in enumerate(BUILDING.items()):
+        limits = {"most_virtual_s": 61.0} if method == "amfl_p" else None
+        rounds = 3 if method == "fedavg" else 300
+        for seed in range(5):
+            reached = mean + NOISE[(seed + shift) % 5]
+            runs.append(write(method, "seconds", "building_new", seed, reached, rounds, limits))
+    for shift, (method, mean) in enumerate(ROTATED.items()):
+        runs += [write(method, "bytes", "rotated", seed, mean + NOISE[(seed + shift) % 5]) for seed in range(5)]
+    row = dict.fromkeys(COLUMNS, "")
+    trials = [
+        {**row, "experiment": f"{method}_{equal}_{problem}", "chosen": "yes", "title": TITLES[method],
+         "settings": "--learning_rate=0.3 --inner_rate=0.1", "searched": "learning_rate=log(0.003,0.3)"}
+        for equal, problem, methods in (("seconds", "building_new", BUILDING), ("bytes", "rotated", ROTATED))
+        for method in methods
+    ]  # fmt: skip
+    return list(Contests(runs, trials))
+
+
+def test_the_standings_say_all_of_a_method_and_give_one_verdict(contests):
+    rows = tabulate_standings(contests).records
+    building = [row for row in rows if row["problem"] == "building, new sensors"]
+    assert [row["method"] for row in building] == [
+        *("AMFL-P", "FedAvg + fine-tuning", "FedAvg", "Local training", "without a model")
+    ]
+    best, tuned, fedavg, alone, floor = building
+    assert best["verdict"] == "best" and best["own accuracy (%)"] == "80.01 ± 0.16" and best["MB"] == "4.5"
+    assert (best["ended by"], fedavg["ended by"], best["device seconds"]) == ("seconds", "rounds", "60")
+    assert best["settings"] == "learning_rate=0.3 (upper end), inner_rate=0.1" and best["common test set (%)"]
+    assert (tuned["verdict"], alone["verdict"], alone["behind it in"]) == ("not told from it", "behind", "5 of 5")
+    assert alone["beside the best (points)"].startswith("-10.01 [-10.") and floor["own accuracy (%)"] == "20.00 ± 0.00"
+    oracle = next(row for row in rows if row["method"] == "oracle")
+    assert (oracle["verdict"], oracle["behind it in"]) == ("knows the groups", "0 of 5")
+
+
+def test_the_answers_name_the_data_and_who_wins(contests):
+    building, rotated = tabulate_answers(contests).records
+    assert building["sentence"] == (
+        "On building, new sensors, use AMFL-P; the seeds do not tell it from: FedAvg + fine-tuning."
+    )
+    assert building["best of the four systems"] == "AMFL-P" and building["beside the best (points)"] == ""
+    assert rotated["sentence"] == "On MNIST, rotated, use FedCD." and rotated["not told from it"] == ""
+    assert rotated["above FedAvg (points)"].startswith("+40.00 [")
+    assert sum_up(contests) == (
+        "At equal device seconds, none of the four systems is ahead of all rivals, of 1 problem; not told from the "
+        "best: AMFL-P on building, new sensors. At equal bytes, FedCD on MNIST, rotated is ahead of all rivals, of 1 "
+        "problem."
+    )
+
+
+def test_predictions_stand_beside_outcomes(contests):
+    table = tabulate_predictions(contests)
+    rows = {(row["equal"], row["problem"]): row for row in table.records}
+    assert len(rows) == 22 and rows["seconds", "building, new sensors"]["outcome"] == "came true"
+    rotated = rows["bytes", "MNIST, rotated"]
+    assert rotated["outcome"] == "open" and rotated["since"] == "no result: fl_hc"
+    assert rows["bytes", "HAR by subject"]["outcome"] == "not run"
+    assert count_predictions(table) == "1 of 1 predictions that were put came true."
+
+
+def test_the_page_has_a_table_for_each_limit(contests):
+    found = {"answers": tabulate_answers(contests), "standings": tabulate_standings(contests)}
+    blocks = compose_contests({**found, "predictions": tabulate_predictions(contests)})
+    text = "\n\n".join(blocks)
+    assert text.index("## At equal device seconds") < text.index("## At equal bytes") < text.index("## Predictions")
+    assert "| MNIST, rotated | **FedCD** |  | +40.00" in text and "| building, new sensors | AMFL-P | FedAvg" in text
+    assert "### MNIST, rotated\n\nMNIST in four groups of clients" in text
+
+
+def test_the_report_and_its_figure(contests, write, tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_read_kept_trials", tuple)
+    runs = [write("fedavg", "seconds", "har", seed, 0.8) for seed in (0, 1)]
+    report = PAPER.build(PAPER, runs)
+    assert "use fedavg" in report.tables["answers"].rows[0][-1]
+    assert report.markdown.startswith("# The league") and "## At equal bytes" not in report.markdown
+    assert PAPER.draw(runs, tmp_path).stat().st_size > 5000 and PAPER.build(PAPER, []).tables["answers"].rows == []
