@@ -44,6 +44,8 @@ _MOST_CALIBRATIONS = 2
 # Of the time, which the first of these may take for as many others to follow. The first ones read data and libraries
 # from a disk that later runs find in memory, and would make the plan smaller or larger by how long ago that was.
 _WARM_UP = 0.03
+# Of the runs of all methods for one of FedAvg whose graphs an earlier one has built: they build graphs of their own.
+_OVERHEAD_OF_OTHERS = 1.4
 
 
 class Stages:
@@ -177,6 +179,7 @@ class Stages:
             if ended.took_s is not None:
                 overheads.append(max(ended.took_s - round_s * CALIBRATION_ROUNDS, 0.0))
         overhead_s = statistics.fmean(overheads) if overheads else _UNKNOWN_OVERHEAD_S
+        overhead_s *= _OVERHEAD_OF_OTHERS if warm else 1
         return Pace(overhead_s, statistics.fmean(rounds_s), self._slots)
 
     def run(self, choose_more: Callable[[Outcome], Collection[str]]) -> Outcome:

@@ -105,7 +105,7 @@ def test_a_command_that_has_less_time_than_the_one_before_ends_with_what_there_i
     with pytest.raises(Killed):
         run({}, 300.0, world=world, kill_after=5)
     world.clock.now = 1000.0
-    outcome = run({}, 40.0, world=world)
+    outcome = run({}, 34.0, world=world)
     assert outcome.is_cut and outcome.get("ditto").why_out == "there was no time for it"
     assert all(each.chosen is not None for each in outcome.entered if each.method.name in ALWAYS)
 
