@@ -60,6 +60,7 @@ def run_contest(
     plan: Plan | None = None,
     choose_more: ChooseMore = lambda outcome: (),
     equal: Collection[str] = (VIRTUAL_S,),
+    limits_alone: bool = False,
     spent_s: float = 0.0,
     reserved_s: float = 0.0,
     plan_only: bool = False,
@@ -79,6 +80,7 @@ def run_contest(
       plan: what is done, whatever time it takes; None: as much as the time allows, see `make_plan`.
       choose_more: which methods get a further fresh seed.
       equal: what federated methods may spend as much of as FedAvg on the same seed: `VIRTUAL_S`, `BYTES` or both.
+      limits_alone: whether clients that learn alone may spend no more time than FedAvg, where that is equal.
       spent_s: seconds that this command took before, which count in a new contest, too.
       reserved_s: that it takes afterwards, beside `seconds`; they count in what is said of the whole time.
       plan_only: whether nothing is run but what the plan needs, and the outcome is as far as it is known.
@@ -95,9 +97,10 @@ def run_contest(
     _check(methods, always, equal)
     request = _describe_request(problem, methods, always, rounds, equal)
     request |= {"plan": plan._asdict()} if plan else {}
+    request |= {"limits_alone": True} if limits_alone else {}
     with hold_journal(folder, JOURNAL, "contest"), contextlib.ExitStack() as stack:
         journal = Journal(folder / JOURNAL, request, seconds, clock, spent_s)
-        builder, spending = Builder(problem, methods, folder), Spending(journal, methods, equal)
+        builder, spending = Builder(problem, methods, folder), Spending(journal, methods, equal, limits_alone)
         results = Results(problem, methods, always, journal)
         # The flags of all runs are looked at here.
         (calibrated,) = builder.choose_points(next(each for each in methods if each.name == REFERENCE), 1)

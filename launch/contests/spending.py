@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from launch.contests.journal import CALIBRATION, FRESH, NO_TRIAL, RUNG_0, RUNG_1, Ended, Journal, Key
-from launch.contests.methods import ALONE, REFERENCE, Method
+from launch.contests.methods import ALONE, FEDERATED_ROLES, REFERENCE, Method
 from launch.contests.plan import CALIBRATION_ROUNDS, MOST_ROUNDS_FOR_ONE, ROUNDS_ALONE
 from launch.contests.problem import Limits
 
@@ -30,10 +30,15 @@ class Spending:
       journal: of the contest.
       methods: all.
       equal: of `VIRTUAL_S` and `BYTES`, those that limit all alike.
+      limits_alone: whether clients that learn alone may spend as much time as FedAvg, too, and not as many rounds as
+        `ROUNDS_ALONE` says.
     """
 
-    def __init__(self, journal: Journal, methods: Collection[Method], equal: Collection[str]):
+    def __init__(
+        self, journal: Journal, methods: Collection[Method], equal: Collection[str], limits_alone: bool = False
+    ):
         self._journal, self._equal = journal, equal
+        self._limited = {*FEDERATED_ROLES, *([ALONE] if limits_alone and VIRTUAL_S in equal else [])}
         self._methods = {method.name: method for method in methods}
 
     def get_rounds(self, key: Key) -> int:
@@ -46,11 +51,11 @@ class Spending:
         return plan.rounds
 
     def limit(self, key: Key) -> Limits:
-        """What a run may spend. Of a federated method, FedAvg has to be measured on its seed: see `is_known`."""
+        """What a run may spend. Where all may spend alike, FedAvg has to be measured on its seed: see `is_known`."""
         rounds, method = self.get_rounds(key), self._methods[key.method]
         if method.rounds:
             return Limits(method.rounds)
-        if method.role == ALONE:
+        if method.role == ALONE and ALONE not in self._limited:
             return Limits(ROUNDS_ALONE * rounds)
         if not self._depends_on_reference(key):
             return Limits(rounds)
@@ -75,7 +80,8 @@ class Spending:
 
     def _depends_on_reference(self, key: Key) -> bool:
         method = self._methods[key.method]
-        return key.stage != CALIBRATION and key.method != REFERENCE and method.is_federated and not method.rounds
+        is_limited = method.role in self._limited and not method.rounds
+        return key.stage != CALIBRATION and key.method != REFERENCE and is_limited
 
     def _find_spent(self, key: Key, rounds: int) -> _Spent:
         ended = self._journal.runs.get(_get_reference(key))

@@ -70,6 +70,7 @@ def _compete(name: str, values: Flags) -> None:
         always=[method.name for method in league.methods],
         plan=league.plan,
         equal=(EQUAL[values.equal],),
+        limits_alone=True,
         choose_more=build_chooser(league, values.equal),
     )
     titles, reached = title_methods(outcome), collect_judged(outcome, league)

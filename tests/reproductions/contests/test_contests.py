@@ -118,6 +118,7 @@ def test_the_command_asks_for_contests_at_equal_bytes_or_seconds(tmp_path, slow,
     assert run.main(["--problems=slow_digits", "--equal=bytes", f"--runs_dir={tmp_path}"]) == 0
     ((folder, further),) = asked
     assert folder == tmp_path / "bytes" / "slow_digits" and further["equal"] == ("most_bytes",)
+    assert further["limits_alone"]
     assert further["plan"] == slow.plan and further["always"] == [method.name for method in slow.methods]
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].strip() == "FedBuff + fine-tuning: 0.7000, mean of 1 seed" and "FedAvg: 0.6000" in lines[2]
