@@ -31,6 +31,7 @@ from reproductions.contests.experiments import EQUAL, TABLE, name_experiment, re
 from reproductions.contests.judging import REFERENCES, SYSTEMS, Judged, judge
 from reproductions.contests.predictions import HELD, OPEN, PREDICTIONS, list_asked, tell_outcome
 from reproductions.contests.problems import NEW, PROBLEMS, read_words
+from reproductions.engine.collection import read_toml
 from reproductions.engine.figures import GREY, Panel, arrange, draw_panels, paint_means
 from reproductions.engine.page import compose_report, fold
 from reproductions.engine.paper import Paper
@@ -246,6 +247,18 @@ def _say_near(contest: Contest) -> str:
     return f"{' and '.join(_list_near(contest))} on {contest.words['title']}"
 
 
+def tabulate_changes(answers: Table) -> Table:
+    """A row a problem that was run: what the first league said, what is said now, and what was not fair there."""
+    now = {(row["equal"], row["problem"]): row["sentence"] for row in answers.records}
+    rows = []
+    for problem, words in read_toml("contests", "first_league.toml").items():
+        title = read_words(problem)["title"]
+        said = [now.get((equal, title), "") for equal in EQUAL]
+        if any(said):
+            rows.append([title, words["sentence"], *(each or "not run" for each in said), words["why"]])
+    return Table(["problem", "first league", *(f"now, {HEADINGS[each].lower()}" for each in EQUAL), "why"], rows)
+
+
 def count_predictions(predictions: Table) -> str:
     """How many predictions came true, in a sentence."""
     outcomes = [row["outcome"] for row in predictions.records]
@@ -272,7 +285,8 @@ def compose_contests(tables: Mapping[str, Table]) -> list[str]:
         blocks.append(fold(f"All methods {heading[0].lower()}{heading[1:]}", *problems))
     predictions = tables["predictions"]
     blocks += ["## Predictions", count_predictions(predictions)]
-    return [*blocks, fold("What was expected before the first run, and what came", format_table(predictions))]
+    blocks.append(fold("What was expected before the first run, and what came", format_table(predictions)))
+    return [*blocks, fold("What the first league said, and why it changed", format_table(tables["changes"]))]
 
 
 def _find_what(title: str) -> str:
@@ -287,9 +301,11 @@ def _read_kept_trials() -> tuple[dict[str, str], ...]:
 def build_league_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     """The answers, the standings and the predictions."""
     contests = list(Contests(runs, _read_kept_trials()))
+    answers = tabulate_answers(contests)
     tables = {
         "answer": Table(("about", "sentence"), [["the four systems", sum_up(contests)]]),
-        "answers": tabulate_answers(contests),
+        "answers": answers,
+        "changes": tabulate_changes(answers),
         "standings": tabulate_standings(contests),
         "predictions": tabulate_predictions(contests),
     }

@@ -13,6 +13,7 @@ from reproductions.contests.tables import (
     count_predictions,
     sum_up,
     tabulate_answers,
+    tabulate_changes,
     tabulate_predictions,
     tabulate_standings,
 )
@@ -114,9 +115,18 @@ def test_predictions_stand_beside_outcomes(contests):
     assert count_predictions(table) == "1 of 1 predictions that were put came true."
 
 
+def test_what_has_changed_since_the_first_league(contests):
+    rows = {row["problem"]: row for row in tabulate_changes(tabulate_answers(contests)).records}
+    assert set(rows) == {"building, new sensors", "MNIST, rotated"}
+    rotated = rows["MNIST, rotated"]
+    assert rotated["first league"].startswith("Use FL+HC") and rotated["now, at equal device seconds"] == "not run"
+    assert rotated["now, at equal bytes"] == "On MNIST, rotated, use FedCD." and "CFL" in rotated["why"]
+
+
 def test_the_page_has_a_table_for_each_limit(contests):
     found = {"answers": tabulate_answers(contests), "standings": tabulate_standings(contests)}
-    blocks = compose_contests({**found, "predictions": tabulate_predictions(contests)})
+    found |= {"predictions": tabulate_predictions(contests), "changes": tabulate_changes(found["answers"])}
+    blocks = compose_contests(found)
     text = "\n\n".join(blocks)
     assert text.index("## At equal device seconds") < text.index("## At equal bytes") < text.index("## Predictions")
     assert "| MNIST, rotated | **FedCD** |  | +40.00" in text and "| building, new sensors | AMFL-P | FedAvg" in text
