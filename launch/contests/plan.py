@@ -21,6 +21,7 @@ ROUNDS_ALONE = 3
 PLANNED_SHARE = 0.8
 # Characters of a line of the plan; what is longer goes on below itself.
 LONGEST_LINE = 100
+NO_LIMIT_S = 1e9  # of a contest that may take any time
 NO_TIME = "no time for it"  # why a method is left out
 _HELD = "\N{NO-BREAK SPACE}"  # in what stays together
 _WRAPPED = {"subsequent_indent": " " * 9, "break_long_words": False, "break_on_hyphens": False}
@@ -261,7 +262,7 @@ def describe_plan(
     )
     lines += [f"left out {titles[name]}: {why}" for name, why in planned.left_out.items()]
     if total_s is not None:
-        all_s, all_in_all = sum(planned.stages_s) + spent_s, format_duration(total_s).replace(" min 0 s", " min")
-        lines.append(f"time     in all about {format_duration(all_s)} of {all_in_all}")
+        of_all = "" if total_s >= NO_LIMIT_S else f" of {format_duration(total_s).replace(' min 0 s', ' min')}"
+        lines.append(f"time     in all about {format_duration(sum(planned.stages_s) + spent_s)}{of_all}")
     wrapped = (each for line in lines for each in textwrap.wrap(line, LONGEST_LINE, **_WRAPPED))
     return [line.replace(_HELD, " ") for line in wrapped]

@@ -17,6 +17,7 @@ from launch.contests.outcome import Outcome
 from launch.contests.plan import (
     CALIBRATION_ROUNDS,
     FIRST_TRIAL_SEED,
+    NO_LIMIT_S,
     PLANNED_SHARE,
     Pace,
     Plan,
@@ -267,6 +268,6 @@ class Stages:
         num_left = sum(not self._journal.is_over(key) for key in keys)
         if num_left:
             now_s = self._journal.seconds
-            left = format_duration(max(self._total_s - now_s, 0.0))
-            say(f"stage    {what}: {format_count(num_left, 'run')}; {format_duration(now_s)} gone, {left} left")
+            left = f", {format_duration(max(self._total_s - now_s, 0.0))} left" * (self._total_s < NO_LIMIT_S)
+            say(f"stage    {what}: {format_count(num_left, 'run')}; {format_duration(now_s)} gone{left}")
         self._runner.run(keys, until_s)

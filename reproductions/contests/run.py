@@ -15,6 +15,7 @@ from launch.console.progress import format_duration, say
 from launch.console.shown_text import format_count
 from launch.console.stop_signals import as_stop_after_signal, get_stop_code, leave
 from launch.contests.contest import run_contest
+from launch.contests.plan import NO_LIMIT_S
 from launch.pages.comparison.seed_statistics import compute_mean
 from launch.runs.errors import RunStopped
 from launch.settings.errors import FlagError
@@ -26,7 +27,6 @@ from reproductions.contests.problems import PROBLEMS
 from tff_algos.settings.config_fields import setting, texts
 
 USAGE = "python -m reproductions.contests.run [--problems=<name>,...] [--equal=seconds|bytes] [--flag=value ...]"
-NO_LIMIT_S = 1e9
 
 
 @dataclasses.dataclass(frozen=True)

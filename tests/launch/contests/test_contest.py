@@ -10,7 +10,7 @@ from scripted_contest import PROBLEM, Killed, Nature, World, compete, make_metho
 
 from launch.contests.journal import JOURNAL
 from launch.contests.methods import ALONE, GROUPS, PERSONAL, POOLED
-from launch.contests.plan import Plan
+from launch.contests.plan import NO_LIMIT_S, Plan
 from launch.runs.errors import RunFolderError, RunStopped
 from launch.settings.errors import FlagError
 from launch.sweeps.held_journal import hold_journal
@@ -509,13 +509,15 @@ def test_lower_is_better_where_the_task_says_so(run, monkeypatch):
     assert all(each.chosen != {"learning_rate": "0.1"} for each in outcome.entered)
 
 
-def test_a_plan_that_is_given_is_done_whatever_time_it_takes(run, tmp_path):
+def test_a_plan_that_is_given_is_done_whatever_time_it_takes(run, capsys):
     """Nothing is left out, and the same plan goes on; another one is another contest."""
     plan = Plan(8, 2, 0.5, 1, (100, 101, 102), 4, (0, 1, 2, 3), 6)
     always = [method.name for method in METHODS]
-    given = {"always": always, "seconds": 1e6, "choose_more": lambda outcome: ["ditto"]}
+    given = {"always": always, "seconds": NO_LIMIT_S, "choose_more": lambda outcome: ["ditto"]}
     outcome = run(world := World(LEVELS, round_s=900), plan=plan, **given)
     assert outcome.plan == plan and not outcome.is_cut and outcome.seconds > 50_000
+    said = capsys.readouterr().out
+    assert not re.search(r"\nstage .* left\n", said) and re.search(r"\ntime     in all about \d+ h \d+ min\n", said)
     numbers = {each.method.name: len(each.runs) for each in outcome.entered}
     assert numbers == {**dict.fromkeys(always, 4), "fedavg": 6, "ditto": 6}
     assert all(set(each.trials[0].scores[0]) == {100} and len(each.trials) == 2 for each in outcome.entered)
