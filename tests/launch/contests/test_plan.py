@@ -36,7 +36,7 @@ def test_the_shares_of_a_run_are_whole_rounds_and_three_at_least():
     [
         (12, 5, 1, 3, {"ifca", "cfl"}),
         (30, 10, 1, 3, {"ifca", "cfl"}),
-        (100, 20, 2, 3, set()),
+        (100, 10, 2, 5, set()),
         (300, 30, 4, 5, set()),
         (1000, 100, 12, 5, set()),
     ],

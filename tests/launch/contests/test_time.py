@@ -81,8 +81,9 @@ def test_methods_are_as_fast_as_they_turn_out_to_be(run):
     cheap = tuple(method._replace(cost=5.0) for method in METHODS)
     outcome = run({}, 900.0, methods=cheap)
     assert outcome.seconds < 500 and not outcome.is_cut
-    dear = run({name: Nature(real=4) for name in ("ifca", "ditto")}, 400.0, folder="d")
-    assert dear.is_cut and dear.get("fedavg").runs and dear.get("local_only").runs
+    dear = run({name: Nature(real=4) for name in ("ifca", "ditto")}, 450.0, folder="d")
+    reasons = {trial.why_out for name in ("ifca", "ditto") for trial in dear.get(name).trials}
+    assert "there was no time for it" in reasons and dear.get("fedavg").runs and dear.get("local_only").runs
     assert dear.get("ifca").runs or dear.get("ditto").runs
 
 
