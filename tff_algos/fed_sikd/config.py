@@ -2,7 +2,15 @@
 
 import dataclasses
 
-from tff_algos.settings.aggregation import AggregationConfig, ServerStepConfig, check_no_privacy
+from tff_algos.settings.aggregation import (
+    MAX_BITS,
+    MIN_BITS,
+    UNCOMPRESSED_BITS,
+    AggregationConfig,
+    CompressionConfig,
+    ServerStepConfig,
+    check_no_privacy,
+)
 from tff_algos.settings.config_fields import (
     SMOKE_CLIENTS,
     ConfigError,
@@ -64,6 +72,11 @@ class FedSiKDConfig(PrivateAlgorithmConfig):
         "leader: one client of the cluster trains the teacher alone (paper); cluster: all its members do, federated.",
         choices=("leader", "cluster"),
     )
+    teacher_bits: int = setting(
+        UNCOMPRESSED_BITS,
+        f"Bits of a teacher's weight that travels, {MIN_BITS} to {MAX_BITS}; {UNCOMPRESSED_BITS}: no compression.",
+        needs=Needs("label_weight", lambda weight: weight < 1, "less than 1"),
+    )
     leader: str = setting(
         "examples",
         "The leader is the client with the most examples, or the fastest device.",
@@ -111,6 +124,7 @@ class FedSiKDConfig(PrivateAlgorithmConfig):
     def __post_init__(self):
         super().__post_init__()
         check_no_privacy(self.aggregation, self.privacy)
+        self._check_bits()
         if self.num_clusters == 0 and not self.uses_statistics:
             raise ConfigError(
                 "num_clusters", 0, "a number at least 1, since clusters of equal sizes have no indices to choose by"
@@ -122,6 +136,17 @@ class FedSiKDConfig(PrivateAlgorithmConfig):
         """Raises ConfigError if there are more clusters than clients, or the privacy means nothing for so many."""
         check_enough_clients("num_clusters", self.num_clusters, num_clients)
         super().check_clients(num_clients)
+
+    def _check_bits(self) -> None:
+        try:
+            _ = self.teacher_compression
+        except ConfigError as error:
+            raise ConfigError("teacher_bits", self.teacher_bits, error.expected) from None
+
+    @property
+    def teacher_compression(self) -> CompressionConfig:
+        """How teachers travel: rounded to the nearest level."""
+        return CompressionConfig(self.teacher_bits)
 
     def _check_private(self) -> None:
         """Raises ConfigError unless everything that leaves a client has noise."""

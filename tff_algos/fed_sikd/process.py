@@ -36,6 +36,7 @@ Deviations from the paper:
   counted accordingly. A leader trains a student as well, like every other client.
 - k is fixed by default, so that runs can be compared; the paper chooses it by the indices (`num_clusters=0`).
 - The exchange of the statistics counts in the bytes of the first round, but takes no virtual time.
+- `teacher_bits` rounds teachers and their updates as they travel, which the paper does not; 32 bits by default.
 """
 
 import dataclasses
@@ -193,12 +194,18 @@ class FedSiKDProcess(SynchronousProcess):
         trainers, groups = self.choose_trainers(state), self.count_groups(state)
         inputs = self.build_inputs(state, trainers, "teacher training", self.config.teacher_training)
         placed, round_num = [SlotInput(each) for each in inputs], int(state.round_num) + 1
-        outcome = self.teacher_phase.run(state.teachers, placed, groups, state.aggregator, round_num)
+        outcome = self.teacher_phase.run(self.send_teachers(state), placed, groups, state.aggregator, round_num)
         teachers = add_deltas(state.teachers, outcome.aggregate.update)
         return state._replace(teachers=teachers, aggregator=outcome.aggregate.state), int(outcome.totals.num_rejected)
 
     def distribute(self, state: ServerState) -> tuple[Weights, Weights]:
-        return state.student, state.teachers
+        return state.student, self.send_teachers(state)
+
+    def send_teachers(self, state: ServerState) -> Weights:
+        """The teachers, stacked, as the clients have them."""
+        if self.teacher_phase is None:
+            return state.teachers
+        return self.teacher_phase.transport.send(state.teachers, int(state.round_num))
 
     def invite(self, state: ServerState, cohort: np.ndarray, purpose: str = "training") -> list[Participant]:
         inputs = self.build_inputs(state, cohort, purpose, self.config.student)
@@ -313,7 +320,7 @@ def build_fed_sikd_process(
         teacher = initialize_weights(model_spec.teacher, seed, "teacher weights")
         teacher_phase = TrainingPhase(
             build_group_training(model_spec.teacher, config.teacher_training),
-            build_transport(model_spec.teacher, teacher, seed),
+            build_transport(model_spec.teacher, teacher, seed, config.teacher_compression),
             of_teachers,
             tuple(array.shape for array in teacher if is_float(array)),
         )

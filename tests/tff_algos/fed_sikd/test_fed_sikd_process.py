@@ -9,6 +9,8 @@ from small_runs import assert_close, assert_same, run
 
 from datasets.example_format import Preprocessing
 from tff_algos.fed_sikd.statistics import project_to_plane, standardize
+from tff_algos.rounds.aggregation import sum_bytes
+from tff_algos.rounds.transport import RANGE_BYTES
 from tff_algos.settings.aggregation import AggregationConfig, ServerStepConfig
 from tff_algos.settings.config_fields import ConfigError
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -171,6 +173,39 @@ def test_pure_distillation_follows_the_teacher_and_not_the_labels(build, make_fe
         model.set_weights(state.student)
         accuracies.append(float(np.mean(np.argmax(model(data.test_x), axis=1) == data.test_y)))
     assert accuracies[0] > 0.9 and accuracies[1] < 0.8
+
+
+def round_to_levels(values, bits):
+    """To 2^bits levels from the smallest to the largest value, by hand."""
+    low, high = values.min(), values.max()
+    step = (high - low) / (2**bits - 1)
+    return low + np.round((values - low) / step) * step
+
+
+def test_teachers_travel_rounded_both_ways(build, make_federation, linear_spec, descend):
+    """A leader starts from the rounded teacher; its step is rounded, and added to the teacher as the server has it."""
+    data = make_federation(SIZES)
+    process = build(data, teacher_training=FULL_BATCH, teacher_bits=3)
+    before = process.initialize()
+    before = before._replace(teachers=tuple(0.1 + np.square(each) for each in before.teachers))  # no two levels alike
+    after, _ = process.next(before)
+    members = [np.flatnonzero(before.assignments == cluster) for cluster in (0, 1)]
+    for cluster, teacher in enumerate(process.get_teachers(after).values()):
+        start = [stacked[cluster] for stacked in before.teachers]
+        sent = [round_to_levels(each, 3) if np.ptp(each) else each for each in start]
+        leader = max(members[cluster], key=lambda i: SIZES[i])
+        (trained,) = compute_steps(linear_spec.teacher, sent, data, [leader], descend)
+        steps = [round_to_levels(each - own, 3) for each, own in zip(trained, sent, strict=True)]
+        assert_close(teacher, [each + step for each, step in zip(start, steps, strict=True)])
+    students = process.distribute(before)[1]
+    assert all(len(np.unique(each[0])) <= 8 for each in students) and np.ptp(students[0][0])
+    whole, rounded = build(data), build(data, teacher_bits=8)
+    down, up = (sum_bytes(each.list_phases(before, np.arange(5))) for each in (whole, rounded))
+    saved = sum(array[0].size * 3 - RANGE_BYTES for array in before.teachers)
+    # Three members get a teacher, two leaders send one.
+    assert (down[0] - up[0], down[1] - up[1]) == (3 * saved, 2 * saved)
+    with pytest.raises(ConfigError, match="teacher_bits=20: expected 2 to 16, or 32 for no compression"):
+        build(data, teacher_bits=20)
 
 
 def test_privacy_changes_what_is_shared_and_says_what_it_costs(build, make_federation):
