@@ -27,7 +27,8 @@ from reproductions.contests.judging import judge
 from reproductions.contests.predictions import list_asked
 from reproductions.contests.problems import ALL, CONTESTS, NEW, read_words
 
-EQUAL = dict(zip(experiments.EQUAL, (VIRTUAL_S, BYTES), strict=True))
+# What limits all alike; nothing but FedAvg's rounds, where these are equal.
+EQUAL = dict(zip(experiments.EQUAL, ((VIRTUAL_S,), (BYTES,), ()), strict=True))
 FINE_TUNING = "fine_tuning"
 # Of what is written for all methods, by the names that some have for it.
 SAME = {"epochs": ("student_epochs", "teacher_epochs", "local_epochs"), "optimizer": ("student_optimizer",
@@ -84,7 +85,14 @@ def build_contest(name: str) -> League:
         if judged == NEW:
             # Without a model from others, a new client trains its own from random weights.
             methods = [_build_new_alone(common), *(each for each in methods if each.role != ALONE)]
+    methods += [_build_variant(name, methods, **given) for name, given in words.get("variants", {}).items()]
     return League(problem, tuple(methods), build_plan(words["rounds"]))
+
+
+def _build_variant(name: str, methods: Sequence[Method], of: str, title: str, flags: Sequence[str]) -> Method:
+    """Another method with further flags."""
+    base = next(method for method in methods if method.name == of)
+    return base._replace(name=name, title=title, fixed=(*base.fixed, *flags))
 
 
 def _read_flags(arguments: Sequence[str]) -> dict[str, Any]:

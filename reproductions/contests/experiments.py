@@ -4,7 +4,7 @@ An experiment is called `<method>_<equal>_<problem>`, for example `ditto_seconds
 trials, which `python -m reproductions.contests.run --keep` writes when a contest has ended.
 
 Expected: no paper has this comparison; what was expected before the first run stands in predictions.toml.
-Command: `python -m reproductions.contests.run --problems=<problem> --equal=<seconds|bytes> --keep`.
+Command: `python -m reproductions.contests.run --problems=<problem> --equal=<seconds|bytes|rounds> --keep`.
 """
 
 import pathlib
@@ -22,7 +22,9 @@ COLUMNS = (
     *("chosen", "searched", "arguments", "limits"),
 )
 CHOSEN = "yes"
-EQUAL = ("seconds", "bytes")
+EQUAL = ("seconds", "bytes", "rounds")
+_PER_SEED = "the mean of what FedAvg takes; each run has what FedAvg took on its seed"
+_LIMITS = {"seconds": _PER_SEED, "bytes": _PER_SEED, "rounds": "as many as FedAvg has"}
 
 
 def name_experiment(method: str, equal: str, problem: str) -> str:
@@ -65,7 +67,7 @@ def list_rows(trials: Iterable[dict[str, str]]) -> list[Experiment]:
                 row["experiment"],
                 f"{row['title']} in the league at equal {equal}, on {problem}.",
                 ours("the problem, and what all methods have alike (contests.toml)", **arguments),
-                ours("the mean of what FedAvg takes; each run has what FedAvg took on its seed", **limits),
+                ours(_LIMITS[equal], **limits),
                 ours(f"the best of {counts[row['experiment']]} trials on validation examples ({TRIALS})", **chosen),
                 printed="nothing; no paper has this comparison.",
             )

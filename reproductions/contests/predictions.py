@@ -99,6 +99,7 @@ EXPECTED: Mapping[tuple[str, str], tuple[Statement, ...]] = {
     ("seconds", "archetypes35"): (_alike(TUNED, BEST_GROUP),),
     ("seconds", "archetypes65"): (_none_above(0.03),),
     ("seconds", "dirichlet"): (_not_ahead(BEST_PLAIN, TUNED), _not_ahead("fedsikd", "random_cluster")),
+    ("seconds", "tiny"): (_not_ahead("fedsikd", "fedavg"), _not_ahead("fedsikd_8bit", "fedavg")),
     ("seconds", "shakespeare"): (
         *(_alike("fedavg", "fedadam"), _alike("fedavg", TUNED), _alike("fedadam", TUNED)),
         *(_behind("fedcd", BEST), _behind("amfl_p", BEST)),
@@ -113,8 +114,13 @@ EXPECTED: Mapping[tuple[str, str], tuple[Statement, ...]] = {
     ("bytes", "archetypes35"): (_not_behind(TUNED, BEST_GROUP),),
     ("bytes", "archetypes65"): (_none_above(0.03),),
     ("bytes", "dirichlet"): (_behind("fedsikd", TUNED),),
+    ("bytes", "tiny"): (_behind("fedsikd_8bit", "fedavg"),),
     ("bytes", "shakespeare"): (_not_behind("partial", "fedavg"), _behind("fedcd", BEST), _behind("ifca", BEST)),
     ("bytes", "slow_digits"): (_not_ahead("async_periodic", "fedavg"), _not_ahead("buffered", "fedavg")),
+    ("rounds", "tiny"): (
+        *(_behind("fedavg", "fedsikd"), _not_ahead("fedsikd", "random_cluster")),
+        _not_ahead("fedsikd", "fedsikd_8bit"),
+    ),
     ("bytes", "slow_mnist"): (_not_ahead("async_periodic", "fedavg"), _not_ahead("buffered", "fedavg")),
 }
 

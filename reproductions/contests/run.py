@@ -23,10 +23,11 @@ from launch.sweeps.jobs import JobsFlags
 from reproductions.contests.contests import EQUAL, build_chooser, build_contest, collect_judged, title_methods
 from reproductions.contests.experiments import TABLE
 from reproductions.contests.keeping import ARCHIVE, keep_runs, keep_trials
+from reproductions.contests.predictions import PREDICTIONS
 from reproductions.contests.problems import PROBLEMS
 from tff_algos.settings.config_fields import setting, texts
 
-USAGE = "python -m reproductions.contests.run [--problems=<name>,...] [--equal=seconds|bytes] [--flag=value ...]"
+USAGE = "python -m reproductions.contests.run [--problems=<name>,...] [--equal=seconds|bytes|rounds] [--flag=value ...]"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Flags(JobsFlags):
     """The flags of this command."""
 
     problems: tuple[str, ...] = texts((), "Which problems; by default all.")
-    equal: str = setting("seconds", "What all methods may spend as much of as FedAvg.", choices=tuple(EQUAL))
+    equal: str = setting("seconds", "What all methods may have as much of as FedAvg.", choices=tuple(EQUAL))
     runs_dir: str = setting("runs/league", "Folder for the contests.")
     keep: bool = setting(False, "Keep the trials and the runs of each contest in docs/results when it has ended.")
 
@@ -46,11 +47,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     values = parse_flags(Flags, arguments)
-    if unknown := [name for name in values.problems if name not in PROBLEMS]:
-        raise FlagError(f"--problems={','.join(values.problems)}: {unknown[0]}: expected some of {', '.join(PROBLEMS)}")
+    there = [name for name in PROBLEMS if name in PREDICTIONS[values.equal]]
+    if unknown := [name for name in values.problems if name not in there]:
+        raise FlagError(f"--problems={','.join(values.problems)}: {unknown[0]}: expected some of {', '.join(there)}")
     try:
         with as_stop_after_signal():
-            for name in values.problems or PROBLEMS:
+            for name in values.problems or there:
                 _compete(name, values)
     except KeyboardInterrupt as error:
         raise RunStopped("stopped; the same command goes on", get_stop_code(error)) from None
@@ -69,7 +71,7 @@ def _compete(name: str, values: Flags) -> None:
         jobs=values.jobs,
         always=[method.name for method in league.methods],
         plan=league.plan,
-        equal=(EQUAL[values.equal],),
+        equal=EQUAL[values.equal],
         limits_alone=True,
         choose_more=build_chooser(league, values.equal),
     )

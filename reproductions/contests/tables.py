@@ -41,11 +41,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BASELINE = "fedavg"
-LIMITS = {"seconds": "most_virtual_s", "bytes": "most_bytes"}
+LIMITS = {"seconds": "most_virtual_s", "bytes": "most_bytes", "rounds": "rounds"}
 SHARES = OWN, WORST_TENTH, COMMON = "own", "worst_tenth", "common"
 COSTS = {"MB": ".1f", "device seconds": ".0f", "rounds": ".0f"}  # how their means look
+LIMITING = EQUAL[:2]  # what the first league limited at once
 FLOOR = "without a model"
-HEADINGS = {"seconds": "At equal device seconds", "bytes": "At equal bytes"}
+HEADINGS = {"seconds": "At equal device seconds", "bytes": "At equal bytes", "rounds": "At equal rounds"}
+MARKS = dict(zip(EQUAL, MARKERS, strict=False))
 BESIDE_BEST, ABOVE = "beside the best (points)", "above FedAvg (points)"
 ANSWERS = ["equal", "problem", "best", "not told from it", ABOVE, "best of the four systems", BESIDE_BEST, "sentence"]
 STANDINGS = [
@@ -253,10 +255,10 @@ def tabulate_changes(answers: Table) -> Table:
     rows = []
     for problem, words in read_toml("contests", "first_league.toml").items():
         title = read_words(problem)["title"]
-        said = [now.get((equal, title), "") for equal in EQUAL]
+        said = [now.get((equal, title), "") for equal in LIMITING]
         if any(said):
             rows.append([title, words["sentence"], *(each or "not run" for each in said), words["why"]])
-    return Table(["problem", "first league", *(f"now, {HEADINGS[each].lower()}" for each in EQUAL), "why"], rows)
+    return Table(["problem", "first league", *(f"now, {HEADINGS[each].lower()}" for each in LIMITING), "why"], rows)
 
 
 def count_predictions(predictions: Table) -> str:
@@ -329,7 +331,7 @@ def _build_panel(contests: Sequence[Contest]) -> Panel:
 
     def paint(ax: "Axes") -> None:
         for contest in contests:
-            offset, marker = (0.15, MARKERS[0]) if contest.equal == "seconds" else (-0.15, MARKERS[1])
+            offset, marker = 0.2 * (1 - EQUAL.index(contest.equal)), MARKS[contest.equal]
             for place, name in enumerate(names):
                 color = COLORS[0] if name in SYSTEMS else GREY
                 values = [100 * value for value in contest.values.get(name, {}).values()]

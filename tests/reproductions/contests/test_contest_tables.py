@@ -108,7 +108,7 @@ def test_the_answers_name_the_data_and_who_wins(contests):
 def test_predictions_stand_beside_outcomes(contests):
     table = tabulate_predictions(contests)
     rows = {(row["equal"], row["problem"]): row for row in table.records}
-    assert len(rows) == 22 and rows["seconds", "building, new sensors"]["outcome"] == "came true"
+    assert len(rows) == 25 and rows["seconds", "building, new sensors"]["outcome"] == "came true"
     rotated = rows["bytes", "MNIST, rotated"]
     assert rotated["outcome"] == "open" and rotated["since"] == "no result: fl_hc"
     assert rows["bytes", "HAR by subject"]["outcome"] == "not run"
