@@ -49,7 +49,10 @@ FLOOR = "without a model"
 HEADINGS = {"seconds": "At equal device seconds", "bytes": "At equal bytes", "rounds": "At equal rounds"}
 MARKS = dict(zip(EQUAL, MARKERS, strict=False))
 BESIDE_BEST, ABOVE = "beside the best (points)", "above FedAvg (points)"
-ANSWERS = ["equal", "problem", "best", "not told from it", ABOVE, "best of the four systems", BESIDE_BEST, "sentence"]
+ANSWERS = [
+    *("equal", "problem", "best", "accuracy (%)", "not told from it", ABOVE),
+    *("best of the four systems", BESIDE_BEST, "sentence"),
+]
 STANDINGS = [
     *("equal", "problem", "method", "seeds", "own accuracy (%)", "worst tenth (%)", "common test set (%)"),
     *(*COSTS, "ended by", "settings", BESIDE_BEST, "behind it in", "verdict"),
@@ -163,6 +166,7 @@ def _answer(contest: Contest) -> list[str]:
     sentence += f"; the seeds do not tell it from: {alike}." if alike else "."
     return [
         titles[judged.best],
+        show(contest.runs.judged[contest.runs.method == judged.best]),
         alike,
         contest.subtract(judged.best, BASELINE),
         titles.get(system, ""),
@@ -232,7 +236,7 @@ def sum_up(contests: Sequence[Contest]) -> str:
         if not asked:
             continue
         winners = "; ".join(f"{each.titles[each.judged.best]} on {each.words['title']}" for each in won)
-        said = f"{where}, {winners or 'none of the four systems'} is ahead of all rivals, "
+        said = f"{where}, {winners or 'none of FedSiKD, FedCD, asynchronous FL and AMFL-P'} is ahead of all rivals, "
         said += f"of {format_count(len(asked), 'problem')}"
         if near:
             said += f"; not told from the best: {'; '.join(map(_say_near, near))}"
@@ -276,7 +280,10 @@ def compose_contests(tables: Mapping[str, Table]) -> list[str]:
         if not own:
             continue
         # Bold is what the seeds decide: one method is best, and told from all others.
-        shown = [[problem, best if alike else f"**{best}**", alike, *further] for problem, best, alike, *further in own]
+        shown = [
+            [problem, best if alike else f"**{best}**", accuracy, alike, *further]
+            for problem, best, accuracy, alike, *further in own
+        ]
         blocks += [f"## {heading}", format_table(Table(ANSWERS[1:-1], shown))]
         problems = []
         for row in answers.records:
