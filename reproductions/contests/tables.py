@@ -44,6 +44,7 @@ BASELINE = "fedavg"
 LIMITS = {"seconds": "most_virtual_s", "bytes": "most_bytes", "rounds": "rounds"}
 SHARES = OWN, WORST_TENTH, COMMON = "own", "worst_tenth", "common"
 COSTS = {"MB": ".1f", "device seconds": ".0f", "rounds": ".0f"}  # how their means look
+NOT_RUN = "not run"
 LIMITING = EQUAL[:2]  # what the first league limited at once
 FLOOR = "without a model"
 HEADINGS = {"seconds": "At equal device seconds", "bytes": "At equal bytes", "rounds": "At equal rounds"}
@@ -218,7 +219,7 @@ def tabulate_predictions(contests: Iterable[Contest]) -> Table:
     for equal in EQUAL:
         for problem, words in PREDICTIONS[equal].items():
             contest = found.get((equal, problem))
-            outcome = ("not run", "")
+            outcome = (NOT_RUN, "")
             if contest and contest.judged:
                 outcome = tell_outcome(equal, problem, contest.judged, contest.titles)
             rows.append([equal, read_words(problem)["title"], words["expected"], words["refuted_by"], *outcome])
@@ -261,15 +262,14 @@ def tabulate_changes(answers: Table) -> Table:
         title = read_words(problem)["title"]
         said = [now.get((equal, title), "") for equal in LIMITING]
         if any(said):
-            rows.append([title, words["sentence"], *(each or "not run" for each in said), words["why"]])
+            rows.append([title, words["sentence"], *(each or NOT_RUN for each in said), words["why"]])
     return Table(["problem", "first league", *(f"now, {HEADINGS[each].lower()}" for each in LIMITING), "why"], rows)
 
 
 def count_predictions(predictions: Table) -> str:
     """How many predictions came true, in a sentence."""
-    outcomes = [row["outcome"] for row in predictions.records]
-    told = [each for each in outcomes if each not in ("not run", OPEN)]
-    return f"{told.count(HELD)} of {len(told)} predictions that were put came true."
+    told = [row["outcome"] for row in predictions.records if row["outcome"] not in (NOT_RUN, OPEN)]
+    return f"{told.count(HELD)} of {format_count(len(told), 'prediction')} came true, all written before the first run."
 
 
 def compose_contests(tables: Mapping[str, Table]) -> list[str]:
@@ -293,8 +293,9 @@ def compose_contests(tables: Mapping[str, Table]) -> list[str]:
                 problems.append(format_table(Table(STANDINGS[2:], lines)))
         blocks.append(fold(f"All methods {heading[0].lower()}{heading[1:]}", *problems))
     predictions = tables["predictions"]
-    blocks += ["## Predictions", count_predictions(predictions)]
-    blocks.append(fold("What was expected before the first run, and what came", format_table(predictions)))
+    put = Table(predictions.columns, [row for row in predictions.rows if NOT_RUN not in row])
+    blocks += ["## Predictions", count_predictions(put)]
+    blocks.append(fold("What was expected before the first run, and what came", format_table(put)))
     return [*blocks, fold("What the first league said, and why it changed", format_table(tables["changes"]))]
 
 

@@ -112,7 +112,7 @@ def test_predictions_stand_beside_outcomes(contests):
     rotated = rows["bytes", "MNIST, rotated"]
     assert rotated["outcome"] == "open" and rotated["since"] == "no result: fl_hc"
     assert rows["bytes", "HAR by subject"]["outcome"] == "not run"
-    assert count_predictions(table) == "1 of 1 predictions that were put came true."
+    assert count_predictions(table) == "1 of 1 prediction came true, all written before the first run."
 
 
 def test_what_has_changed_since_the_first_league(contests):
