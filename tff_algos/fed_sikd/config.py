@@ -75,7 +75,7 @@ class FedSiKDConfig(PrivateAlgorithmConfig):
     teacher_bits: int = setting(
         UNCOMPRESSED_BITS,
         f"Bits of a teacher's weight that travels, {MIN_BITS} to {MAX_BITS}; {UNCOMPRESSED_BITS}: no compression.",
-        needs=Needs("label_weight", lambda weight: weight < 1, "less than 1"),
+        needs=Needs("label_weight", lambda weight: weight < 1, "--{flag} below 1"),
     )
     leader: str = setting(
         "examples",
