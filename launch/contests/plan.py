@@ -225,6 +225,7 @@ def describe_plan(
     always: Collection[str],
     spent_s: float = 0.0,
     total_s: float | None = None,
+    limit: str = "as much device time",
 ) -> list[str]:
     """Lines for a terminal: what will run, how long it will take, what is left out and why.
 
@@ -234,6 +235,7 @@ def describe_plan(
       always: names of those that go to fresh seeds in any case.
       spent_s: real seconds that are to be added to those of the plan.
       total_s: real seconds that there are; None where nothing is to be said of all together.
+      limit: what every federated method may use, in words.
     """
     plan, titles = planned.plan, {method.name: method.title for method in methods}
     rung_0, rung_1, seeds = (f"about {format_duration(each)}".replace(" ", _HELD) for each in planned.stages_s)
@@ -247,7 +249,7 @@ def describe_plan(
     length = f"{whole} rounds of {titles[REFERENCE]}"
     lines = [
         f"methods  {', '.join(titles[name] for name in planned.names)}",
-        f"length   {length}; every federated method may use as much device time{at_a_time}",
+        f"length   {length}; every federated method may use {limit}{at_a_time}",
         *(f"         {title}: {ROUNDS_ALONE * whole} rounds" for title in alone),
         f"trials   {format_count(plan.trials, 'setting')} of each method at most, runs {of_length}: {rung_0}",
     ]

@@ -41,6 +41,12 @@ class Spending:
         self._limited = {*FEDERATED_ROLES, *([ALONE] if limits_alone and VIRTUAL_S in equal else [])}
         self._methods = {method.name: method for method in methods}
 
+    @property
+    def words(self) -> str:
+        """What every federated method may have."""
+        limits = {VIRTUAL_S: "as much device time", BYTES: "as many bytes"}
+        return " and ".join(words for name, words in limits.items() if name in self._equal) or "as many rounds"
+
     def get_rounds(self, key: Key) -> int:
         """FedAvg's rounds in whose place a run is."""
         if key.stage == CALIBRATION:

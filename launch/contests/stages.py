@@ -105,7 +105,8 @@ class Stages:
         if self._journal.end is not None and not is_alone:
             say("done     before; this is the answer again")
             return planned
-        for line in describe_plan(planned, list(self._methods.values()), self._always, spent_s, all_s):
+        methods, limit = list(self._methods.values()), self._spending.words
+        for line in describe_plan(planned, methods, self._always, spent_s, all_s, limit):
             say(line)
         return planned
 

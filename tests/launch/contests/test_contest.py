@@ -134,6 +134,19 @@ def test_each_federated_method_has_what_fedavg_takes_on_the_same_seed(run):
     assert outcome.limits["ifca"] == (300, 0.0, pytest.approx(52.5525)) and outcome.limits["fedavg"] == (30, 0.0, 0.0)
 
 
+@pytest.mark.parametrize(
+    ("equal", "words"),
+    [
+        ([], "as many rounds"),
+        (["most_bytes"], "as many bytes"),
+        (["most_bytes", "most_virtual_s"], "as much device time and as many bytes"),
+    ],
+)
+def test_the_plan_says_what_is_equal(run, capsys, equal, words):
+    run(World(LEVELS), equal=equal, plan_only=True)
+    assert f"every federated method may use {words}\n" in capsys.readouterr().out
+
+
 def test_bytes_can_be_what_is_equal(run):
     outcome = run(World(LEVELS), equal=["most_bytes"])
     assert outcome.limits["ifca"] == (300, 6006.0, 0.0)
