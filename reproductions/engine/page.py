@@ -96,8 +96,8 @@ def compose_page(paper: Paper, tables: Mapping[str, Table], remarks: Sequence[st
 
 
 def fold(title: str, *blocks: str) -> str:
-    """Blocks of Markdown that are shown at a click."""
-    return "\n\n".join([f"<details><summary>{title}</summary>", *blocks, "</details>"])
+    """Blocks of Markdown that are shown at a click; the attribute is for the site, which would leave them as they are."""
+    return "\n\n".join([f'<details markdown="1"><summary>{title}</summary>', *blocks, "</details>"])
 
 
 def fold_runs(paper: Paper, tables: Mapping[str, Table], remarks: Sequence[str]) -> list[str]:

@@ -26,11 +26,12 @@ from reproductions.engine.page import (
     build_verdicts,
     compose_page,
     compose_report,
+    fold,
     look_up,
     split_numbers,
 )
 from reproductions.engine.paper import Paper, describe_revisions, tabulate_provenance
-from reproductions.engine.tables import Section, Table
+from reproductions.engine.tables import Section, Table, format_table
 
 PAPER = Paper("mine", lambda *_: None, draw=lambda *_: None)
 COLUMNS = ["section", "claim", "rule", "counted_with", "printed_tables", "printed_tables_numbers"]
@@ -111,6 +112,14 @@ def test_a_page_opens_in_plain_words_then_shows_what_is_printed_then_the_claims(
         "![Mine](mine.png)",
         "## Claims",
     ]
+
+
+def test_a_folded_table_is_one_on_the_site_too():
+    """With the extensions that mkdocs.yml names for it."""
+    markdown = pytest.importorskip("markdown")
+    text = fold("More", format_table(Table(["a", "b"], [["1", "2"]])), "*Last*.")
+    html = markdown.markdown(text, extensions=["tables", "md_in_html"])
+    assert "<td>1</td>" in html and "<em>Last</em>" in html and "<summary>More</summary>" in html
 
 
 def test_what_can_be_run_again_has_its_command_its_data_and_its_duration():

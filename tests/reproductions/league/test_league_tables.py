@@ -185,7 +185,7 @@ def test_the_page_has_a_sentence_and_a_table_a_problem(runs):
     report = PAPER.build_report(runs)
     answer = f"None of the four systems is shown to be ahead of all rivals on any of 1 problems. {RAN}"
     assert report.tables["answer"].rows[0][1] == answer and answer in report.markdown
-    assert report.markdown.index("| IFCA |  | FedCD | -10.00 [") < report.markdown.index("<details>")
+    assert report.markdown.index("| IFCA |  | FedCD | -10.00 [") < report.markdown.index("<details ")
     # Bold is what the seeds decide.
     assert f"**Use IFCA when {PROBLEMS['rotated']['when']}.**" in report.markdown
     assert report.markdown.count("### ") == 1 and "| FedCD | 3 | 61.00 ± 0.95 |" in report.markdown
