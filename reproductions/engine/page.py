@@ -7,6 +7,7 @@ What a page says in words stands in the paper's `page.toml`, and nothing else is
 names in braces, each a cell of one of the tables that are made from the runs:
 
     title = "The paper: Tables 1 and 2"
+    paper = "Authors, *Title*, year"  # if it is of one
     plain = "Two sentences without statistics: {ours} %."
     use_when = "it fits. Otherwise use FedAvg."  # goes on after "Use it when"
     about = "What the paper claims, in a line."  # if there is more to say before the claims, or the tables
@@ -57,6 +58,7 @@ from reproductions.engine.tables import Report, Section, Table, format_table, ta
 PAGE_FILE = "page.toml"
 INTERVAL = re.compile(r"([+-]?[\d.]+ )?\[[^\]]+\]")
 LIST = re.compile(r"^(?:(\d+ of \d+) comparisons ([^:]*)|all (\d+) comparisons[^:]*, the closest): ")
+RESULT = re.compile(r"(?<= )(?:\d[\d.]*|never)(?=[ ,]|$)")  # of a comparison: a word that is a number
 OUTCOMES = {"on the other side": "fail", "fail": "fail", "open": "open"}
 WITHOUT_INTERVAL = re.compile(r"(.*): (\d+ of \d+ seeds on .*|[^:]* in all \d+ seeds|\d+ seeds?)")
 
@@ -81,10 +83,13 @@ def compose_page(paper: Paper, tables: Mapping[str, Table], remarks: Sequence[st
     def say(name: str) -> list[str]:
         return [fill(page[name], page, tables)] if name in page else []
 
-    blocks = [f"# {page['title']}", f"**In short.** {say('plain')[0]}", f"**Use it when** {say('use_when')[0]}"]
+    cited = [f"Paper: [{page['paper']}](../references.md)"] if "paper" in page else []
+    title = "\n".join([f"# {page['title']}", *cited])
+    blocks = [title, f"**In short.** {say('plain')[0]}", f"**Use it when** {say('use_when')[0]}"]
     if paper.beside:
         blocks += [f"## {page['beside']}", format_table(paper.beside(tables)), *say("beside_note")]
-    figure = [f"![{page['title']}]({page['figure']})"] if paper.draw else []
+    # A link to itself opens it in full size.
+    figure = [f"[![{page['title']}]({page['figure']})]({page['figure']})"] if paper.draw else []
     if "claims" in tables:
         blocks += [*figure, "## Claims", *say("about"), *show_claims(paper, tables)]
     else:
@@ -96,7 +101,7 @@ def compose_page(paper: Paper, tables: Mapping[str, Table], remarks: Sequence[st
 
 
 def fold(title: str, *blocks: str) -> str:
-    """Blocks of Markdown that are shown at a click; the attribute is for the site, which would leave them as they are."""
+    """Blocks of Markdown that are shown at a click; without the attribute the site would leave them as they are."""
     return "\n\n".join([f'<details markdown="1"><summary>{title}</summary>', *blocks, "</details>"])
 
 
@@ -147,7 +152,7 @@ def tabulate_shown(paper: Paper, tables: Mapping[str, Table]) -> Table:
         if row[runs] in (BY_CONSTRUCTION, NOT_COMPARABLE):
             numbers = numbers.partition("; ")[2] if INTERVAL.search(numbers) else ""
         ours, interval = split_numbers(numbers)
-        printed, _ = split_numbers(row["printed_tables_numbers"])
+        printed = find_printed(row["printed_tables_numbers"], ours)
         if runs != usual:
             ours = f"*{paper.presets[runs]}*: {ours}".removesuffix(": ")
         why = "" if row[runs] == NOT_RUN else f": {fill(entry['why'], paper.page, tables)}"
@@ -178,6 +183,25 @@ def split_numbers(numbers: str) -> tuple[str, str]:
     before = re.sub(r"(: (?:\w+; )?(?:mean )?|; (?:mean )?|: )$", "", first[: match.start()])
     seeds = re.match(r", n = \d+", first[match.end() :])
     return before, match[0] + (seeds[0] if seeds else "") + share
+
+
+def find_printed(numbers: str, ours: str) -> str:
+    """Of the listed printed comparisons that which is ours but for its numbers; else the first, and of how many it is.
+
+    What stands in brackets tells where it is made, so that numbers there are none of its results.
+
+    >>> find_printed("A 5 %, B 6 % (round 1); A 7 %, C 6 % (round 1)", "A 1 %, C 2 % (round 1)")
+    'A 7 %, C 6 % (round 1)'
+    """
+    listed = LIST.match(numbers)
+    rest = numbers[listed.end() :] if listed else numbers
+    alike = [each for each in rest.split("; ") if ours and mask_results(each) == mask_results(ours)]
+    return alike[0] if alike else " ".join(filter(None, split_numbers(numbers)))
+
+
+def mask_results(text: str) -> str:
+    """A comparison without its results, to tell whether another is of the same."""
+    return "".join(part if part.startswith("(") else RESULT.sub("#", part) for part in re.split(r"(\([^)]*\))", text))
 
 
 def fill(text: str, page: Mapping[str, Any], tables: Mapping[str, Table]) -> str:

@@ -51,9 +51,10 @@ class Report(NamedTuple):
 
 
 def format_table(table: Table) -> str:
-    """A table as Markdown."""
+    """A table as Markdown, in which a mean and its deviation stay on one line."""
     lines = [table.columns, ["---"] * len(table.columns), *table.rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
 
 
 def spread(table: Table, keys: Sequence[str], column: str, value: str, names: Mapping[str, str]) -> Table:

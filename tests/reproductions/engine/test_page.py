@@ -26,6 +26,7 @@ from reproductions.engine.page import (
     build_verdicts,
     compose_page,
     compose_report,
+    find_printed,
     fold,
     look_up,
     split_numbers,
@@ -93,7 +94,7 @@ def test_a_page_shows_claims_counts_numbers_and_links():
     assert f"{shown} **undecided**: by +1.0 [+0.5, +1.5] |" in text
     assert "These are 1 of the 2 claims; [every claim, its rule and numbers](mine_claims.csv)." in text
     assert "- A is ahead by +1.0 [+0.5, +1.5].\n- C: 3.\n" in text
-    assert "![Mine](mine.png)" in text and "[further](mine_further.csv)" in text
+    assert "[![Mine](mine.png)](mine.png)" in text and "[further](mine_further.csv)" in text
 
 
 def test_a_page_opens_in_plain_words_then_shows_what_is_printed_then_the_claims(monkeypatch):
@@ -109,7 +110,7 @@ def test_a_page_opens_in_plain_words_then_shows_what_is_printed_then_the_claims(
         "## Table 1",
         "| printed | ours |\n| --- | --- |\n| 5 | 4 |",
         "In C.",
-        "![Mine](mine.png)",
+        "[![Mine](mine.png)](mine.png)",
         "## Claims",
     ]
 
@@ -176,6 +177,22 @@ def test_a_plain_number_is_rounded_as_people_do():
 )
 def test_numbers_of_a_claim_are_split(numbers, expected):
     assert split_numbers(numbers) == expected
+
+
+@pytest.mark.parametrize(
+    ("numbers", "ours", "expected"),
+    [
+        ("A 5, B 6 (x, round 1); A 7, C 6 (x, round 1)", "A 1, C never (x, round 1)", "A 7, C 6 (x, round 1)"),
+        ("2 of 5 comparisons fail: A 5, B 6 (x); A 7, C 6 (x)", "A 1, C 2 (x)", "A 7, C 6 (x)"),
+        ("A 5, B 6 (round 1); A 7, B 6 (round 2)", "A 1, B 2 (round 3)", "A 5, B 6 (round 1)"),  # none is of round 3
+        ("1 of 5 comparisons fail: A 5, B 6 (x)", "A 1, C 2 (x)", "A 5, B 6 (x) (1 of 5 fail)"),
+        ("A 5, B 6; A 7, C 6", "", "A 5, B 6"),
+        ("2 of 6 comparisons have their numbers", "A 1, B 2", "2 of 6 comparisons have their numbers"),
+        ("", "A 1, B 2", ""),
+    ],
+)
+def test_the_printed_comparison_beside_ours_is_the_same_if_it_is_listed(numbers, ours, expected):
+    assert find_printed(numbers, ours) == expected
 
 
 @pytest.mark.parametrize(

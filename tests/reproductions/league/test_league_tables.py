@@ -188,7 +188,10 @@ def test_the_page_has_a_sentence_and_a_table_a_problem(runs):
     assert report.markdown.index("| IFCA |  | FedCD | -10.00 [") < report.markdown.index("<details ")
     # Bold is what the seeds decide.
     assert f"**Use IFCA when {PROBLEMS['rotated']['when']}.**" in report.markdown
-    assert report.markdown.count("### ") == 1 and "| FedCD | 3 | 61.00 ± 0.95 |" in report.markdown
+    assert (
+        report.markdown.count("### ") == 1
+        and "| FedCD | 3 | 61.00\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.95 |" in report.markdown
+    )
     assert report.markdown.split("Not run: ")[1].split("\n")[0].count("; ") == len(PROBLEMS) - 2
 
 
