@@ -10,6 +10,7 @@ Exit codes: 0 done, 1 a file could not be written, 2 the request was wrong, 130 
 
 import dataclasses
 import pathlib
+import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,7 @@ from reproductions.registry import PAPERS, find_paper
 from tff_algos.settings.config_fields import setting, texts
 
 Tables = Mapping[str, Table]
+LINK_OF_PAGE = re.compile(r"\]\((?=\w+\.md)")  # to a page beside it, which lies a folder below the overview
 
 
 def compose_overview(papers: Sequence[tuple[Paper, Tables]]) -> str:
@@ -42,21 +44,25 @@ def compose_overview(papers: Sequence[tuple[Paper, Tables]]) -> str:
         page = paper.page
         name = f"[{page['title'].partition(':')[0]}](results/{paper.name}.md)"
         if "claims" in tables:
-            counts = count_verdicts(tables["claims"], paper.presets).rows
+            rows = count_verdicts(tables["claims"], paper.presets).rows
             number = str(len(list_counted(tables["claims"], list(paper.presets))))
-            verdicts += [[name, label, number, *each] for label, *each in counts]
+            verdicts += [[name, label, number, *each] for label, *each in rows]
         else:
             others.append(name)
         key += [[name, each["what"], fill(each["value"], page, tables)] for each in page["key"]]
-        uses.append(f"- {name}: {fill(page['use_when'], page, tables)}")
-    blocks = ["# Results", WORDS["introduction"], "## Use it when", "\n".join(uses)]
-    others_than_tested = _say(count_claims(papers), VERDICTS[len(TESTED) :])
+        use = LINK_OF_PAGE.sub("](results/", fill(page["use_when"], page, tables))
+        uses.append(f"- {name}: {use}")
+    counts = count_claims(papers)
+    found = {verdict.replace(" ", "_"): counts[verdict] for verdict in TESTED}
+    introduction = WORDS["introduction"].format(tested=sum(found.values()), **found)
+    blocks = ["# Results", introduction, "## Use it when", "\n".join(uses)]
+    others_than_tested = _say(counts, VERDICTS[len(TESTED) :])
     split = f"{summarize(papers)} The others are {others_than_tested}. {WORDS['split']}"
     blocks += ["## Verdicts", split, format_table(Table(columns, verdicts))]
     blocks += [f"Without claims of a paper: {', '.join(others)}."]
     blocks += ["## Key numbers", format_table(Table(["page", "what", "ours"], key)), WORDS["compared"], WORDS["made"]]
     decided = [*map(WORDS.get, ("read", "printed", "decided")), f"Our further comparisons: {WORDS['further']}"]
-    return "\n\n".join([*blocks, fold("How a claim is decided", *decided)]) + "\n"
+    return "\n\n".join([*blocks, "## How a claim is decided", fold("The rules", *decided)]) + "\n"
 
 
 def summarize(papers: Sequence[tuple[Paper, Tables]]) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from reproductions.engine.judge import VERDICTS
 from reproductions.engine.own_runs import ABSENT, tabulate_commands
-from reproductions.engine.page import fill
+from reproductions.engine.page import fill, tabulate_shown
 from reproductions.engine.tables import Table
 from reproductions.registry import PAPERS
 from reproductions.report import compose_overview, summarize
@@ -71,7 +71,25 @@ def test_a_page_opens_with_two_plain_sentences(name):
     sentences = re.split(r"(?<=[.?]) (?=[A-Z])", plain)
     assert len(sentences) == 2 and not re.search(r"[±\[\]]", plain)
     assert max(len(sentence.split()) for sentence in sentences) <= MOST_WORDS_OF_A_SENTENCE
-    assert (RESULTS / f"{name}.md").read_text(encoding="utf-8").splitlines()[2] == f"**In short.** {plain}"
+    assert (RESULTS / f"{name}.md").read_text(encoding="utf-8").split("\n\n")[1] == f"**In short.** {plain}"
+
+
+@pytest.mark.parametrize("name", [name for name, tables in TABLES.items() if "claims" in tables])
+def test_a_page_names_its_paper_as_it_is_to_be_cited(name):
+    authors, title, rest = PAPERS[name].page["paper"].split("*")
+    cited = (DOCS.parent / "CITATION.cff").read_text(encoding="utf-8").split("- type: ")
+    (reference,) = [each for each in cited if title in each]
+    family_names = re.findall("family-names: (.+)", reference)
+    assert re.split(", | and ", authors.removesuffix(", ")) == family_names and re.fullmatch(r", 20\d\d", rest)
+
+
+@pytest.mark.parametrize("name", [name for name, tables in TABLES.items() if "claims" in tables])
+def test_what_fails_though_its_interval_holds_0_says_what_is_claimed(name):
+    """Such a claim has a bar above 0, as "exceeding by 25%"."""
+    for row in tabulate_shown(PAPERS[name], TABLES[name]).records:
+        ends = re.search(r"\[(-?[\d.]+), \+", row["interval"])
+        if row["verdict"].startswith("**not reproduced**") and ends and float(ends[1]) < 0:
+            assert re.search(r"\d", row["verdict"]), row
 
 
 def test_the_overview_begins_with_when_to_use_what():
