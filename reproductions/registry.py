@@ -2,6 +2,7 @@
 
 from reproductions.amfl_p.tables import PAPER as AMFL_P
 from reproductions.async_periodic.tables import PAPER as ASYNC
+from reproductions.contests.tables import PAPER as CONTESTS
 from reproductions.engine.paper import Paper
 from reproductions.fedcd.tables import PAPER as FEDCD
 from reproductions.fedsikd.tables import PAPER as FEDSIKD
@@ -12,7 +13,8 @@ from reproductions.quantization.tables import PAPER as QUANTIZATION
 from reproductions.robust.tables import PAPER as ROBUST
 
 PAPERS: dict[str, Paper] = {
-    paper.name: paper for paper in (FEDSIKD, AMFL_P, ASYNC, FEDCD, LEAGUE, QUANTIZATION, PRIVATE, ROBUST, PROTOCOLS)
+    paper.name: paper
+    for paper in (FEDSIKD, AMFL_P, ASYNC, FEDCD, CONTESTS, LEAGUE, QUANTIZATION, PRIVATE, ROBUST, PROTOCOLS)
 }
 
 

@@ -1,7 +1,7 @@
 """Keeps what a contest gave: its trials in the table that the experiments are read from, and its runs in an archive."""
 
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from launch.contests.contest import Outcome
 from launch.contests.contest_runs import END
@@ -10,11 +10,14 @@ from launch.runs.columns import METRICS_FILE
 from launch.runs.run_archive import Kept, archive_runs, open_runs
 from launch.runs.run_records import RunPath, RunRecord, find_run_dirs, read_rounds, read_settings
 from launch.runs.tables import write_table
-from launch.sweeps.tuning.search_space import format_search, format_settings
+from launch.settings.flags import parse_config
+from launch.settings.run_config import find_algorithm, find_idle, flag_values
+from launch.sweeps.tuning.search_space import Settings, format_search, format_settings
 from reproductions.contests.contests import title_methods
-from reproductions.contests.experiments import CHOSEN, COLUMNS, name_experiment, read_trials
+from reproductions.contests.experiments import CHOSEN, COLUMNS, name_experiment, read_trials, split_argument
 from reproductions.engine.collection import FOLDER
 from reproductions.engine.paper import ALWAYS_KEPT
+from tff_algos.settings.config_fields import format_value
 
 # What the tables read beside what all do: other tasks' metrics.
 KEPT = Kept("|".join([*ALWAYS_KEPT, "(client_)?(test|validation)_.*"]))
@@ -44,11 +47,20 @@ def _list_trials(entered: Entered, outcome: Outcome, equal: str, titles: Mapping
             *(" ".join(f"{seed}:{score:.6g}" for seed, score in sorted(rung.items())) for rung in trial.scores),
             CHOSEN if is_chosen else "",
             format_search(method.space) if is_chosen else "",
-            " ".join(arguments) if is_chosen else "",
+            " ".join(_list_settings(method.algo, arguments, trial.settings)) if is_chosen else "",
             " ".join(outcome.limits[method.name].arguments) if is_chosen else "",
         )
         rows.append(dict(zip(COLUMNS, cells, strict=True)))
     return rows
+
+
+def _list_settings(algo: str, arguments: Sequence[str], chosen: Settings) -> list[str]:
+    """The arguments, and all other settings of the algorithm, so that defaults of a later version change nothing."""
+    config = parse_config([*arguments, *format_settings(chosen)])
+    given = {*chosen, *(name for name, _ in map(split_argument, arguments))}
+    values, known = flag_values(config), {*given, *find_idle(config)}
+    further = [name for name in sorted(find_algorithm(algo).names) if name not in known]
+    return [*arguments, *(f"--{name}={format_value(values[name])}" for name in further)]
 
 
 def keep_runs(outcome: Outcome, equal: str, path: pathlib.Path) -> None:

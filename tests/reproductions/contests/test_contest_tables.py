@@ -127,7 +127,7 @@ def test_the_page_has_a_table_for_each_limit(contests):
     found = {"answers": tabulate_answers(contests), "standings": tabulate_standings(contests)}
     found |= {"predictions": tabulate_predictions(contests), "changes": tabulate_changes(found["answers"])}
     blocks = compose_contests(found)
-    text = "\n\n".join(blocks)
+    text = "\n\n".join(blocks).replace("\N{NO-BREAK SPACE}", " ")
     assert text.index("## At equal device seconds") < text.index("## At equal bytes") < text.index("## Predictions")
     assert "| MNIST, rotated | **FedCD** | 90.00 ± 0.16 |  | +40.00" in text
     assert "| building, new sensors | AMFL-P | 80.01 ± 0.16 | FedAvg" in text
