@@ -19,20 +19,22 @@ from launch.pages.comparison.seed_statistics import BySeed
 from launch.runs.columns import NEW_CLIENTS, SUMMARY_FILE
 from launch.runs.run_records import RunPath, read_json, read_rounds
 from launch.settings.flags import parse_config
-from launch.settings.run_config import find_algorithm, flag_values
+from launch.settings.run_config import find_algorithm, find_idle, flag_values
 from launch.sweeps.tuning.own_space import build_own_space
+from launch.sweeps.tuning.search_space import SearchSpace, parse_search
 from reproductions.contests import experiments
 from reproductions.contests.experiments import split_argument
 from reproductions.contests.judging import judge
 from reproductions.contests.predictions import list_asked
 from reproductions.contests.problems import ALL, CONTESTS, NEW, read_words
+from tff_algos.settings.searched import SERVER_MOMENTUM
 
 # What limits all alike; nothing but FedAvg's rounds, where these are equal.
 EQUAL = dict(zip(experiments.EQUAL, ((VIRTUAL_S,), (BYTES,), ()), strict=True))
 FINE_TUNING = "fine_tuning"
 # Of what is written for all methods, by the names that some have for it.
-SAME = {"epochs": ("student_epochs", "teacher_epochs", "local_epochs"), "optimizer": ("student_optimizer",
-        "local_optimizer")}  # fmt: skip
+SAME = {"epochs": ("student_epochs", "local_epochs"), "optimizer": ("student_optimizer", "local_optimizer")}
+MOMENTUM = "server_momentum"
 SLOW = {
     REFERENCE: (
         "async_periodic",
@@ -85,6 +87,9 @@ def build_contest(name: str) -> League:
         if judged == NEW:
             # Without a model from others, a new client trains its own from random weights.
             methods = [_build_new_alone(common), *(each for each in methods if each.role != ALONE)]
+    spaces = {method.name: method.space for method in methods}
+    alike = CONTESTS[ALL]["same_space"]
+    methods = [each._replace(space=spaces[alike.get(each.name, each.name)]) for each in methods]
     methods += [_build_variant(name, methods, **given) for name, given in words.get("variants", {}).items()]
     return League(problem, tuple(methods), build_plan(words["rounds"]))
 
@@ -109,7 +114,15 @@ def _fix_work(method: Method, common: Sequence[str], work: Mapping[str, str], fa
     fixed |= dict(map(split_argument, CONTESTS[ALL].get(method.algo, ())))
     arguments = tuple(f"--{name}={value}" for name, value in fixed.items())
     final = {name: values for name, values in method.space.items() if name.startswith("final_")}
-    return method._replace(fixed=arguments, space={**_search(method.algo, common, arguments), **final}, start={})
+    space = {**_search(method.algo, common, arguments), **_search_momentum(method, common, arguments), **final}
+    return method._replace(fixed=arguments, space=space, start={})
+
+
+def _search_momentum(method: Method, common: Sequence[str], fixed: Sequence[str]) -> SearchSpace:
+    """Momentum at the server for whatever averages, also where an algorithm's own list has no place for it."""
+    config = parse_config([f"--algo={method.algo}", *common, *fixed])
+    averages = method.role != ALONE and MOMENTUM in find_algorithm(method.algo).names - find_idle(config).keys()
+    return parse_search(f"{MOMENTUM}={SERVER_MOMENTUM}") if averages else {}
 
 
 def _build_new_alone(common: Sequence[str]) -> Method:

@@ -7,6 +7,7 @@ import pytest
 
 from launch.contests.contest import Entered, Outcome
 from launch.contests.methods import ALONE, REFERENCE
+from launch.contests.search_points import draw_points
 from launch.settings.algorithms import ALGORITHMS
 from reproductions.contests import run
 from reproductions.contests.contests import (
@@ -56,11 +57,13 @@ def test_methods_differ_in_what_their_papers_have(slow):
 
 def test_the_methods_of_digits_have_one_local_work(monkeypatch):
     words = {"rounds": 3, "flags": ["--dataset=digits", "--num_clients=8", "--partition=iid", "--new_clients=2",
-             "--model=perceptron"], "methods": ["fedavg_fine_tuned", "fedcd", "fedsikd", "ditto"]}  # fmt: skip
+             "--model=perceptron"], "methods": ["fedavg_fine_tuned", "fedcd", "fedsikd", "ditto", "cfl", "random_cluster"]}  # fmt: skip
     monkeypatch.setitem(CONTESTS, "digits", words)
     found = {method.name: method for method in build_contest("digits").methods}
     assert "--evaluated_devices=cohort" in found["fedcd"].fixed and "--epochs=2" in found["fedcd"].fixed
-    assert {"--student_epochs=2", "--teacher_epochs=2", "--student_optimizer=sgd"} <= set(found["fedsikd"].fixed)
+    assert {"--student_epochs=2", "--teacher_epochs=5", "--student_optimizer=sgd"} <= set(found["fedsikd"].fixed)
+    assert all("server_momentum" in found[name].space for name in found if name != "local_only")
+    assert draw_points(found["random_cluster"].space, 8) == draw_points(found["fedsikd"].space, 8)
     assert found["fedavg_fine_tuned"].space.keys() > {"final_steps", "final_learning_rate"}
     assert "epochs" not in found["local_only"].space
     monkeypatch.setitem(CONTESTS, "digits", {**words, "judged": "new", "methods": ["ifca"]})
