@@ -57,7 +57,8 @@ def test_methods_differ_in_what_their_papers_have(slow):
 
 def test_the_methods_of_digits_have_one_local_work(monkeypatch):
     words = {"rounds": 3, "flags": ["--dataset=digits", "--num_clients=8", "--partition=iid", "--new_clients=2",
-             "--model=perceptron"], "methods": ["fedavg_fine_tuned", "fedcd", "fedsikd", "ditto", "cfl", "random_cluster"]}  # fmt: skip
+             "--model=perceptron"], "methods": ["fedavg_fine_tuned", "fedcd", "fedsikd", "ditto", "cfl",
+             "random_cluster"]}  # fmt: skip
     monkeypatch.setitem(CONTESTS, "digits", words)
     found = {method.name: method for method in build_contest("digits").methods}
     assert "--evaluated_devices=cohort" in found["fedcd"].fixed and "--epochs=2" in found["fedcd"].fixed
