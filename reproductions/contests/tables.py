@@ -58,7 +58,7 @@ STANDINGS = [
     *("equal", "problem", "method", "seeds", "own accuracy (%)", "worst tenth (%)", "common test set (%)"),
     *(*COSTS, "ended by", "settings", BESIDE_BEST, "behind it in", "verdict"),
 ]
-TITLE = "The league: mean over the seeds with 95 % intervals"
+TITLE = "The league: beside the best method of each problem, by seed, with the 95 % interval of each pair alone"
 
 
 class Contests:
@@ -323,7 +323,7 @@ def build_league_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
 
 
 def draw_contests(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
-    """Draws `contests.png`: a panel a problem, its methods from best to worst, at equal seconds and at equal bytes."""
+    """Draws `contests.png`: a panel a problem, its methods from best to worst, beside the best at each limit."""
     contests = list(Contests(runs, _read_kept_trials()))
     by_problem = [[each for each in contests if each.problem == problem] for problem in PROBLEMS]
     panels = [_build_panel(found) for found in by_problem if found] or [Panel(axes={"title": "no problem"})]
@@ -342,17 +342,21 @@ def _build_panel(contests: Sequence[Contest]) -> Panel:
             offset, marker = 0.2 * (1 - EQUAL.index(contest.equal)), MARKS[contest.equal]
             for place, name in enumerate(names):
                 color = COLORS[0] if name in SYSTEMS else GREY
-                values = [100 * value for value in contest.values.get(name, {}).values()]
-                paint_means(ax, place + offset, values, color, marker)
+                differences = subtract_by_seed(contest.values.get(name, {}), contest.values[_find_leader(contest)])
+                paint_means(ax, place + offset, [100 * each for each in differences.values()], color, marker)
             ax.plot([], [], marker, color=GREY, markersize=4, label=HEADINGS[contest.equal].lower())
-        if len(first.floor):
-            ax.axvline(100 * compute_mean(first.floor), linestyle=":", color="#000000", label="without a model")
+        ax.axvline(0, linewidth=0.8, color="#000000")
         ax.set_yticks(range(len(names)), [titles[name] for name in names])
         for label, name in zip(ax.get_yticklabels(), names, strict=True):
             label.set_color(COLORS[0] if name in SYSTEMS else "#000000")
 
-    label = "common test set (%)" if first.words.get("judged") == COMMON else "own test data (%)"
-    return Panel(axes={"title": textwrap.fill(first.words["title"], width=33), "xlabel": label}, paint=paint)
+    of = "common test set" if first.words.get("judged") == COMMON else "own test data"
+    axes = {"title": textwrap.fill(first.words["title"], width=33), "xlabel": f"points beside the best, {of}"}
+    return Panel(axes=axes, paint=paint)
+
+
+def _find_leader(contest: Contest) -> str:
+    return contest.judged.best if contest.judged else next(iter(contest.values))
 
 
 PAPER = Paper(
