@@ -108,6 +108,11 @@ class Contest:
             return ""
         return show_difference(pd.Series(self.values[first]), pd.Series(self.values[second]))[0]
 
+    def count_behind(self, method: str) -> str:
+        """In how many seeds it is behind the best method, of those that both have."""
+        found = subtract_by_seed(self.values[method], self.values[self.judged.best]).values()
+        return f"{sum(value < 0 for value in found)} of {len(found)}"
+
     def show_settings(self, method: str) -> str:
         """What trials chose, numbers at an end of what was searched marked so."""
         row = self._chosen[method]
@@ -161,6 +166,7 @@ def _answer(contest: Contest) -> list[str]:
     if judged is None:
         return [""] * (len(ANSWERS) - 2)
     alike = ", ".join(titles[name] for name in judged.alike)
+    counted = ", ".join(f"{titles[name]} (behind in {contest.count_behind(name)})" for name in judged.alike)
     systems = {name: judged.values[name] for name in SYSTEMS if name in judged.values}
     system = max(systems, key=lambda name: compute_mean(systems[name].values()), default="")
     sentence = f"On {contest.words['title']}, use {titles[judged.best]}"
@@ -168,7 +174,7 @@ def _answer(contest: Contest) -> list[str]:
     return [
         titles[judged.best],
         show(contest.runs.judged[contest.runs.method == judged.best]),
-        alike,
+        counted,
         contest.subtract(judged.best, BASELINE),
         titles.get(system, ""),
         contest.subtract(system, judged.best) if system else "",
@@ -193,10 +199,8 @@ def _show_method(contest: Contest, name: str, own: pd.DataFrame) -> list[str]:
     judged = contest.judged
     ended = own["ended by"].value_counts()
     best = judged.best if judged else ""
-    behind, verdict = "", "knows the groups" if name in REFERENCES else "best"
-    if best not in ("", name):
-        found = subtract_by_seed(contest.values[name], contest.values[best]).values()
-        behind = f"{sum(value < 0 for value in found)} of {len(found)}"
+    behind = contest.count_behind(name) if best not in ("", name) else ""
+    verdict = "knows the groups" if name in REFERENCES else "best"
     if best not in ("", name) and name not in REFERENCES:
         verdict = {UNDECIDED: "not told from it", AHEAD: "behind"}.get(judged.find(best, name), "ahead")
     return [
