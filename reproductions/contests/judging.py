@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from launch.pages.comparison.pairs import AHEAD, BEHIND, Pair, find_best, judge_pairs
-from launch.pages.comparison.seed_statistics import ERROR_RATE, UNDECIDED, BySeed
+from launch.pages.comparison.seed_statistics import ERROR_RATE, LEAST_SEEDS, UNDECIDED, BySeed
 
 SYSTEMS = ("fedsikd", "fedcd", "async_periodic", "amfl_p")  # the four
 REFERENCES = ("oracle",)  # which know the groups of the clients, as no method does, and are no rivals
@@ -48,8 +48,13 @@ class Judged(NamedTuple):
 
     @property
     def alike(self) -> tuple[str, ...]:
-        """The methods that cannot be told from the best."""
-        return tuple(name for name in self.values if self.find(BEST, name) == UNDECIDED)
+        """The methods that cannot be told from the best; of those with too few seeds nothing is said."""
+        undecided = (name for name in self.values if self.find(BEST, name) == UNDECIDED)
+        return tuple(name for name in undecided if not self.has_too_few_seeds(name))
+
+    def has_too_few_seeds(self, name: str) -> bool:
+        """Whether a method and the best one share fewer seeds than can decide anything."""
+        return len(self.values[name].keys() & self.values[self.best].keys()) < LEAST_SEEDS
 
 
 def judge(

@@ -203,6 +203,7 @@ def _show_method(contest: Contest, name: str, own: pd.DataFrame) -> list[str]:
     verdict = "knows the groups" if name in REFERENCES else "best"
     if best not in ("", name) and name not in REFERENCES:
         verdict = {UNDECIDED: "not told from it", AHEAD: "behind"}.get(judged.find(best, name), "ahead")
+        verdict = "too few seeds" if judged.has_too_few_seeds(name) else verdict
     return [
         contest.titles[name],
         str(len(own)),

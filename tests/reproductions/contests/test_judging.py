@@ -49,6 +49,14 @@ def test_the_best_is_one_of_those_that_have_further_seeds():
         judge({"oracle": {0: 0.5}})
 
 
+def test_of_a_method_with_two_seeds_nothing_is_said():
+    values = make(fedavg=0.5, ifca=0.7)
+    values["fedsikd"] = {0: 0.2, 1: 0.2}
+    judged = judge(values)
+    assert judged.best == "ifca" and judged.alike == () and judged.has_too_few_seeds("fedsikd")
+    assert not judged.has_too_few_seeds("fedavg")
+
+
 def test_both_looks_have_half_the_error():
     """Of 20 points above 0 by a deviation of 1, p is known: 0.04 with five seeds lies between both rates."""
     by_seed = {seed: 0.01 * (1.09 + offset) for seed, offset in enumerate((-1.0, -0.6, 0.0, 0.4, 1.2))}
