@@ -226,6 +226,7 @@ def describe_plan(
     spent_s: float = 0.0,
     total_s: float | None = None,
     limit: str = "as much device time",
+    limits_alone: bool = False,
 ) -> list[str]:
     """Lines for a terminal: what will run, how long it will take, what is left out and why.
 
@@ -236,6 +237,7 @@ def describe_plan(
       spent_s: real seconds that are to be added to those of the plan.
       total_s: real seconds that there are; None where nothing is to be said of all together.
       limit: what every federated method may use, in words.
+      limits_alone: whether that is the limit of clients that learn alone, too.
     """
     plan, titles = planned.plan, {method.name: method.title for method in methods}
     rung_0, rung_1, seeds = (f"about {format_duration(each)}".replace(" ", _HELD) for each in planned.stages_s)
@@ -245,12 +247,14 @@ def describe_plan(
     always_there = [titles[name] for name in planned.names if name in {*always, REFERENCE}]
     num_best = min(plan.finalists, len(planned.names) - len(always_there))
     best = f"{'the best' if num_best == 1 else f'the best {num_best}'} and " if num_best else ""
-    alone = [method.title for method in methods if method.name in planned.names and method.role == ALONE]
+    alone = [method for method in methods if method.name in planned.names and method.role == ALONE]
+    own_rounds = {each.title: each.rounds or ROUNDS_ALONE * whole for each in alone if each.rounds or not limits_alone}
+    who = "every method" if len(own_rounds) < len(alone) else "every federated method"
     length = f"{whole} rounds of {titles[REFERENCE]}"
     lines = [
         f"methods  {', '.join(titles[name] for name in planned.names)}",
-        f"length   {length}; every federated method may use {limit}{at_a_time}",
-        *(f"         {title}: {ROUNDS_ALONE * whole} rounds" for title in alone),
+        f"length   {length}; {who} may use {limit}{at_a_time}",
+        *(f"         {title}: {format_count(rounds, 'round')}" for title, rounds in own_rounds.items()),
         f"trials   {format_count(plan.trials, 'setting')} of each method at most, runs {of_length}: {rung_0}",
     ]
     if plan.is_halved or len(plan.trial_seeds) > 1:

@@ -42,6 +42,11 @@ class Spending:
         self._methods = {method.name: method for method in methods}
 
     @property
+    def limits_alone(self) -> bool:
+        """Whether clients that learn alone may spend what the others may."""
+        return ALONE in self._limited
+
+    @property
     def words(self) -> str:
         """What every federated method may have."""
         limits = {VIRTUAL_S: "as much device time", BYTES: "as many bytes"}
@@ -61,7 +66,7 @@ class Spending:
         rounds, method = self.get_rounds(key), self._methods[key.method]
         if method.rounds:
             return Limits(method.rounds)
-        if method.role == ALONE and ALONE not in self._limited:
+        if method.role == ALONE and not self.limits_alone:
             return Limits(ROUNDS_ALONE * rounds)
         if not self._depends_on_reference(key):
             return Limits(rounds)

@@ -105,8 +105,8 @@ class Stages:
         if self._journal.end is not None and not is_alone:
             say("done     before; this is the answer again")
             return planned
-        methods, limit = list(self._methods.values()), self._spending.words
-        for line in describe_plan(planned, methods, self._always, spent_s, all_s, limit):
+        methods, limit, limits_alone = list(self._methods.values()), self._spending.words, self._spending.limits_alone
+        for line in describe_plan(planned, methods, self._always, spent_s, all_s, limit, limits_alone):
             say(line)
         return planned
 

@@ -50,11 +50,12 @@ class Judged(NamedTuple):
     def alike(self) -> tuple[str, ...]:
         """The methods that cannot be told from the best; of those with too few seeds nothing is said."""
         undecided = (name for name in self.values if self.find(BEST, name) == UNDECIDED)
-        return tuple(name for name in undecided if not self.has_too_few_seeds(name))
+        return tuple(name for name in undecided if not self.has_too_few_seeds(name, BEST))
 
-    def has_too_few_seeds(self, name: str) -> bool:
-        """Whether a method and the best one share fewer seeds than can decide anything."""
-        return len(self.values[name].keys() & self.values[self.best].keys()) < LEAST_SEEDS
+    def has_too_few_seeds(self, first: str, second: str) -> bool:
+        """Whether two methods share fewer seeds than can decide anything."""
+        first, second = (self.values[self.names.get(name, name)] for name in (first, second))
+        return len(first.keys() & second.keys()) < LEAST_SEEDS
 
 
 def judge(

@@ -20,14 +20,14 @@ class Statement(NamedTuple):
     """What must be so.
 
     Attributes:
-      words: what is said of a contest in which it is not so; names in braces are those of `first` and `second`.
+      words: what is said of a contest in which it is not so; names in braces stand for titles.
       holds: whether it is so.
-      pair: the two methods that it is about, if it is about two.
+      about: the methods that must have a result for it; two are a pair that is judged.
     """
 
     words: str
     holds: Callable[[Judged], bool]
-    pair: tuple[str, str] | None = None
+    about: tuple[str, ...] = ()
 
 
 def _compare(first: str, second: str, verdicts: Iterable[str], words: str) -> Statement:
@@ -57,7 +57,8 @@ def _leads(*names: str) -> Statement:
 def _reaches(name: str, share: float) -> Statement:
     return Statement(
         f"{{{name}}} has less than {100 * share:.0f} %",
-        lambda judged: name in judged.values and compute_mean(judged.values[name].values()) >= share,
+        lambda judged: compute_mean(judged.values[name].values()) >= share,
+        (name,),
     )
 
 
@@ -127,28 +128,31 @@ EXPECTED: Mapping[tuple[str, str], tuple[Statement, ...]] = {
 
 def list_asked(equal: str, problem: str) -> list[tuple[str, str]]:
     """The pairs that the prediction of a contest is about."""
-    return [statement.pair for statement in EXPECTED[equal, problem] if statement.pair]
+    return [statement.about for statement in EXPECTED[equal, problem] if len(statement.about) == 2]
 
 
 def tell_outcome(equal: str, problem: str, judged: Judged, titles: Mapping[str, str]) -> tuple[str, str]:
-    """HELD or REFUTED, and what it was refuted by; or OPEN, and which method has no result.
+    """HELD or REFUTED, and what it was refuted by; or OPEN, and which method has no result, or too few.
 
     Args:
       equal, problem: the contest.
       judged: it.
       titles: of the methods, by name.
     """
-    names = {judged.names.get(name, name) for pair in list_asked(equal, problem) for name in pair}
+    names = {judged.names.get(name, name) for each in EXPECTED[equal, problem] for name in each.about}
     if missing := sorted(names - judged.values.keys()):
         return OPEN, f"no result: {', '.join(titles.get(name, name) for name in missing)}"
+    for pair in list_asked(equal, problem):
+        if judged.has_too_few_seeds(*pair):
+            return OPEN, f"too few seeds: {', '.join(titles[judged.names.get(each, each)] for each in pair)}"
     against = [_say(statement, judged, titles) for statement in EXPECTED[equal, problem] if not statement.holds(judged)]
     return (REFUTED, "; ".join(against)) if against else (HELD, "")
 
 
 def _say(statement: Statement, judged: Judged, titles: Mapping[str, str]) -> str:
     words = {name: titles.get(name, name) for name in judged.values} | {BEST: titles[judged.best]}
-    if statement.pair:
-        first, second = (judged.names.get(name, name) for name in statement.pair)
+    if len(statement.about) == 2:
+        first, second = (judged.names.get(name, name) for name in statement.about)
         verdict = {UNDECIDED: "not told from", BEHIND: "behind", AHEAD: "ahead of", "": "itself the leader, not behind"}
         words |= {"first": titles[first], "second": titles[second], "verdict": verdict[judged.find(first, second)]}
     return statement.words.format(**words)

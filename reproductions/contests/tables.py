@@ -7,7 +7,7 @@ All tables read their verdicts from one family of pairs a contest (`judging`).
 import functools
 import pathlib
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -61,26 +61,6 @@ STANDINGS = [
 TITLE = "The league: beside the best method of each problem, by seed, with the 95 % interval of each pair alone"
 
 
-class Contests:
-    """The contests whose runs there are, in their order.
-
-    Args:
-      runs: of their experiments, each experiment and seed once.
-      trials: the rows of the table of trials.
-    """
-
-    def __init__(self, runs: Iterable[RunRecord], trials: Iterable[Mapping[str, str]]):
-        self.frame = make_frame(runs, measure, ("equal", "problem", "method", "judged")).dropna(subset="judged")
-        self._chosen = {row["experiment"]: row for row in trials if row["chosen"]}
-
-    def __iter__(self) -> Iterator["Contest"]:
-        for equal in EQUAL:
-            for problem in PROBLEMS:
-                own = self.frame[(self.frame.equal == equal) & (self.frame.problem == problem)]
-                if len(own):
-                    yield Contest(equal, problem, own.set_index(SEED), self._chosen)
-
-
 class Contest:
     """One contest.
 
@@ -122,6 +102,20 @@ class Contest:
             end = find_end(searched[name], value) if name in searched else ""
             shown.append(f"{name}={value}" + (f" ({end} end)" if end else ""))
         return ", ".join(shown)
+
+
+def list_contests(runs: Iterable[RunRecord], trials: Iterable[Mapping[str, str]]) -> list[Contest]:
+    """The contests whose runs there are, in their order.
+
+    Args:
+      runs: of their experiments, each experiment and seed once.
+      trials: the rows of the table of trials.
+    """
+    frame = make_frame(runs, measure, ("equal", "problem", "method", "judged")).dropna(subset="judged")
+    chosen = {row["experiment"]: row for row in trials if row["chosen"]}
+    found = {each: own.set_index(SEED) for each, own in frame.groupby(["equal", "problem"])}
+    keys = [(equal, problem) for equal in EQUAL for problem in PROBLEMS if (equal, problem) in found]
+    return [Contest(*key, found[key], chosen) for key in keys]
 
 
 def measure(run: RunRecord) -> dict[str, Any]:
@@ -203,7 +197,7 @@ def _show_method(contest: Contest, name: str, own: pd.DataFrame) -> list[str]:
     verdict = "knows the groups" if name in REFERENCES else "best"
     if best not in ("", name) and name not in REFERENCES:
         verdict = {UNDECIDED: "not told from it", AHEAD: "behind"}.get(judged.find(best, name), "ahead")
-        verdict = "too few seeds" if judged.has_too_few_seeds(name) else verdict
+        verdict = "too few seeds" if judged.has_too_few_seeds(name, best) else verdict
     return [
         contest.titles[name],
         str(len(own)),
@@ -296,7 +290,7 @@ def compose_contests(tables: Mapping[str, Table]) -> list[str]:
                 lines = [line[2:] for line in standings.rows if line[:2] == [equal, row["problem"]]]
                 problems += [f"### {row['problem']}", _find_what(row["problem"]), row["sentence"]]
                 problems.append(format_table(Table(STANDINGS[2:], lines)))
-        blocks.append(fold(f"All methods {heading[0].lower()}{heading[1:]}", *problems))
+        blocks.append(fold(f"All methods {heading.lower()}", *problems))
     predictions = tables["predictions"]
     put = Table(predictions.columns, [row for row in predictions.rows if NOT_RUN not in row])
     blocks += ["## Predictions", count_predictions(put)]
@@ -315,7 +309,7 @@ def _read_kept_trials() -> tuple[dict[str, str], ...]:
 
 def build_league_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     """The answers, the standings and the predictions."""
-    contests = list(Contests(runs, _read_kept_trials()))
+    contests = list_contests(runs, _read_kept_trials())
     answers = tabulate_answers(contests)
     tables = {
         "answer": Table(("about", "sentence"), [["the four systems", sum_up(contests)]]),
@@ -329,7 +323,7 @@ def build_league_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
 
 def draw_contests(runs: Sequence[RunRecord], folder: pathlib.Path) -> pathlib.Path:
     """Draws `contests.png`: a panel a problem, its methods from best to worst, beside the best at each limit."""
-    contests = list(Contests(runs, _read_kept_trials()))
+    contests = list_contests(runs, _read_kept_trials())
     by_problem = [[each for each in contests if each.problem == problem] for problem in PROBLEMS]
     panels = [_build_panel(found) for found in by_problem if found] or [Panel(axes={"title": "no problem"})]
     return draw_panels(arrange(panels, 3), folder / "contests.png", TITLE, (4.4, 3.4))

@@ -560,14 +560,16 @@ def test_pooled_data_have_fedavgs_rounds_and_models_alone_three_times_as_many(ru
         assert tuple(len(World({}).read_rows(each)) for each in folders) == rounds
 
 
-def test_models_alone_may_be_limited_to_fedavgs_time_where_that_is_equal(run):
+def test_models_alone_may_be_limited_to_fedavgs_time_where_that_is_equal(run, capsys):
     """A round of theirs takes half as long as one of FedAvg's, which has 30 rounds of 1.5 or 2 virtual seconds."""
     natures = {**LEVELS, "local_only": Nature(level=0.4, virtual=0.5)}
     outcome = run(World(natures), limits_alone=True)
     assert outcome.limits["local_only"] == (300, 0.0, pytest.approx(52.5525)) and not outcome.is_cut
     assert len(World({}).read_rows(outcome.get("local_only").runs[0])) == 60
+    said = capsys.readouterr().out
+    assert "every method may use as much device time\n" in said and "Local_Only: 90 rounds" not in said
     by_bytes = run(World(natures), folder="d", equal=["most_bytes"], limits_alone=True)
-    assert by_bytes.limits["local_only"] == (90, 0.0, 0.0)
+    assert by_bytes.limits["local_only"] == (90, 0.0, 0.0) and "Local_Only: 90 rounds\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

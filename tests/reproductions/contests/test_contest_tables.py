@@ -8,9 +8,9 @@ from reproductions.contests import tables
 from reproductions.contests.experiments import COLUMNS
 from reproductions.contests.tables import (
     PAPER,
-    Contests,
     compose_contests,
     count_predictions,
+    list_contests,
     sum_up,
     tabulate_answers,
     tabulate_changes,
@@ -71,7 +71,7 @@ def contests(write):
         for equal, problem, methods in (("seconds", "building_new", BUILDING), ("bytes", "rotated", ROTATED))
         for method in methods
     ]  # fmt: skip
-    return list(Contests(runs, trials))
+    return list_contests(runs, trials)
 
 
 def test_the_standings_say_all_of_a_method_and_give_one_verdict(contests):

@@ -53,8 +53,18 @@ def test_of_a_method_with_two_seeds_nothing_is_said():
     values = make(fedavg=0.5, ifca=0.7)
     values["fedsikd"] = {0: 0.2, 1: 0.2}
     judged = judge(values)
-    assert judged.best == "ifca" and judged.alike == () and judged.has_too_few_seeds("fedsikd")
-    assert not judged.has_too_few_seeds("fedavg")
+    assert judged.best == "ifca" and judged.alike == () and judged.has_too_few_seeds("fedsikd", BEST)
+    assert not judged.has_too_few_seeds("fedavg", BEST)
+
+
+def test_a_prediction_of_what_has_no_result_or_too_few_is_open():
+    titles = {name: name for name in ("ifca", "fedcd", "fedsikd", "fedavg_fine_tuned", "local_only")}
+    without_cfl = judge(make(ifca=0.9, fedcd=0.8, fedsikd=0.7), list_asked("seconds", "rotated"), titles)
+    assert tell_outcome("seconds", "rotated", without_cfl, titles) == (OPEN, "no result: cfl")
+    values = make(fedavg_fine_tuned=0.9)
+    values["local_only"] = {0: 0.9, 1: 0.8}
+    judged = judge(values, list_asked("seconds", "har"), titles)
+    assert tell_outcome("seconds", "har", judged, titles) == (OPEN, "too few seeds: local_only, fedavg_fine_tuned")
 
 
 def test_both_looks_have_half_the_error():
