@@ -40,6 +40,7 @@ from launch.runs.run_records import RunRecord
 from launch.settings.errors import FlagError
 from reproductions.engine.claim_rows import Claim, ask_printed_tables
 from reproductions.engine.collection import WORDS, PrintedValue, SeedResults, read_toml
+from reproductions.engine.comparisons import Lookup
 from reproductions.engine.judge import (
     BY_CONSTRUCTION,
     COUNTED_WITH,
@@ -152,7 +153,8 @@ def tabulate_shown(paper: Paper, tables: Mapping[str, Table]) -> Table:
         if row[runs] in (BY_CONSTRUCTION, NOT_COMPARABLE):
             numbers = numbers.partition("; ")[2] if INTERVAL.search(numbers) else ""
         ours, interval = split_numbers(numbers)
-        printed = find_printed(row["printed_tables_numbers"], ours)
+        # Where what decides ours is not printed, what decides by the paper's own tables, which names itself.
+        printed = row[f"{runs}_printed"] or " ".join(filter(None, split_numbers(row["printed_tables_numbers"])))
         if runs != usual:
             ours = f"*{paper.presets[runs]}*: {ours}".removesuffix(": ")
         why = "" if row[runs] == NOT_RUN else f": {fill(entry['why'], paper.page, tables)}"
@@ -185,18 +187,14 @@ def split_numbers(numbers: str) -> tuple[str, str]:
     return before, match[0] + (seeds[0] if seeds else "") + share
 
 
-def find_printed(numbers: str, ours: str) -> str:
-    """Of the listed printed comparisons that which is ours but for its numbers; else the first, and of how many it is.
+def find_printed(claim: Claim, lookup: Lookup, numbers: str) -> str:
+    """What the paper prints of the comparison that stands first in ours; "" where a number of it is not printed.
 
     What stands in brackets tells where it is made, so that numbers there are none of its results.
-
-    >>> find_printed("A 5 %, B 6 % (round 1); A 7 %, C 6 % (round 1)", "A 1 %, C 2 % (round 1)")
-    'A 7 %, C 6 % (round 1)'
     """
-    listed = LIST.match(numbers)
-    rest = numbers[listed.end() :] if listed else numbers
-    alike = [each for each in rest.split("; ") if ours and mask_results(each) == mask_results(ours)]
-    return alike[0] if alike else " ".join(filter(None, split_numbers(numbers)))
+    ours = mask_results(split_numbers(numbers)[0])
+    whole = (each for each in claim.conditions if None not in map(lookup, each.cells))
+    return next((text for each in whole if mask_results(text := each.describe(lookup)) == ours), "")
 
 
 def mask_results(text: str) -> str:
@@ -316,13 +314,13 @@ def build_verdicts(
       presets: the kinds of runs that have columns.
     """
     columns = ["section", "claim", "rule", COUNTED_WITH, "printed_tables", "printed_tables_numbers"]
-    columns += [f"{preset}{part}" for preset in presets for part in ("", "_numbers")]
+    columns += [f"{preset}{part}" for preset in presets for part in ("", "_numbers", "_printed")]
     paper = {value.cell: value.value for value in printed}
-    outcomes = [[ask_printed_tables(claim, paper.get) for claim in claims]]
-    outcomes += [decide_all(claims, results[preset], preset) for preset in presets]
+    decided = [decide_all(claims, results[preset], preset) for preset in presets]
     rows = [
-        [claim.section, claim.text, claim.rule, first, *(text for outcome in of_claim for text in outcome)]
-        for claim, first, *of_claim in zip(claims, find_first_alike(claims), *outcomes, strict=True)
+        [claim.section, claim.text, claim.rule, first, *ask_printed_tables(claim, paper.get)]
+        + [text for each in of_claim for text in (*each, find_printed(claim, paper.get, each.numbers))]
+        for claim, first, *of_claim in zip(claims, find_first_alike(claims), *decided, strict=True)
     ]
     return Table(columns, rows)
 

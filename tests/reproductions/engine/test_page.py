@@ -39,10 +39,10 @@ COLUMNS = ["section", "claim", "rule", "counted_with", "printed_tables", "printe
 OPEN = "1 of 2 comparisons open: A 3, B 2: +1.0 [-1, +3], n = 5"
 CONSTRUCTED = ("by construction", "B is at most 4")
 CLAIMS = Table(
-    [*COLUMNS, "printed", "printed_numbers", "tuned", "tuned_numbers"],
+    [*COLUMNS, *(f"{preset}{part}" for preset in ("printed", "tuned") for part in ("", "_numbers", "_printed"))],
     [
-        ["1", "A above B", "more", "", "agree", "A 3, B 2", "undecided", OPEN, "not run", ""],
-        ["2", "B at most 4", "", "", "not printed", "", *CONSTRUCTED, *CONSTRUCTED],
+        ["1", "A above B", "more", "", "agree", "A 3, B 2", "undecided", OPEN, "", "not run", "", ""],
+        ["2", "B at most 4", "", "", "not printed", "", *CONSTRUCTED, "", *CONSTRUCTED, ""],
     ],
 )
 FURTHER = Table(
@@ -180,27 +180,13 @@ def test_numbers_of_a_claim_are_split(numbers, expected):
 
 
 @pytest.mark.parametrize(
-    ("numbers", "ours", "expected"),
-    [
-        ("A 5, B 6 (x, round 1); A 7, C 6 (x, round 1)", "A 1, C never (x, round 1)", "A 7, C 6 (x, round 1)"),
-        ("2 of 5 comparisons fail: A 5, B 6 (x); A 7, C 6 (x)", "A 1, C 2 (x)", "A 7, C 6 (x)"),
-        ("A 5, B 6 (round 1); A 7, B 6 (round 2)", "A 1, B 2 (round 3)", "A 5, B 6 (round 1)"),  # none is of round 3
-        ("1 of 5 comparisons fail: A 5, B 6 (x)", "A 1, C 2 (x)", "A 5, B 6 (x) (1 of 5 fail)"),
-        ("A 5, B 6; A 7, C 6", "", "A 5, B 6"),
-        ("2 of 6 comparisons have their numbers", "A 1, B 2", "2 of 6 comparisons have their numbers"),
-        ("", "A 1, B 2", ""),
-    ],
-)
-def test_the_printed_comparison_beside_ours_is_the_same_if_it_is_listed(numbers, ours, expected):
-    assert find_printed(numbers, ours) == expected
-
-
-@pytest.mark.parametrize(
     ("numbers", "shown"),
     [("B is 4; A is not", "|  |  |"), ("B is 4; models 3.00: [2, 4], n = 3", "| models 3.00 | [2, 4]")],
 )
 def test_a_claim_by_construction_shows_its_measures_alone(monkeypatch, numbers, shown):
-    claims = Table(CLAIMS.columns, [["2", "B at most 4", "", "", "not printed", "", *["by construction", numbers] * 2]])
+    claims = Table(
+        CLAIMS.columns, [["2", "B at most 4", "", "", "not printed", "", *["by construction", numbers, ""] * 2]]
+    )
     wanted = [{"claim": "B at most", "runs": "tuned", "why": "so it is"}]
     monkeypatch.setattr(Paper, "page", {**PAGE, "shown": wanted})
     text = compose_page(PAPER, {**TABLES, "claims": claims})
@@ -251,6 +237,28 @@ def lead_of(first, second, **fields):
 LEADS, BEST_LEADS = lead_of(OURS, OTHER), lead_of(BEST, OTHER)
 FOLLOWS = lead_of(OTHER, OURS, by_construction="it cannot be otherwise")
 THREE_CLAIMS = (LEADS, BEST_LEADS, FOLLOWS)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ("ours 1.00 %, other 9.00 % (round 5): +1 [0, 2], n = 3", "ours 90.00 %, other 80.00 % (round 5)"),
+        (
+            "1 of 2 comparisons open: ours 1 %, other 2 % (round 5): +1 [0, 2], n = 3",
+            "ours 90.00 %, other 80.00 % (round 5)",
+        ),
+        ("best 1.00 %, other 2.00 % (round 5): +1 [0, 2], n = 3", ""),  # no number of best is printed
+        ("ours 1.00 %, other 2.00 % (round 3): +1 [0, 2], n = 3", ""),  # not compared
+        ("", ""),
+    ],
+)
+def test_the_printed_comparison_beside_ours_is_the_same_if_it_is_printed(numbers, expected):
+    conditions = [
+        Condition(((1, first), (-1, OTHER)), f"{first.algo} {{0}}, other {{1}} (round 5)", above=0)
+        for first in (BEST, OURS)
+    ]
+    claim = Claim("V", "both lead", "at round 5", tuple(conditions))
+    assert find_printed(claim, {value.cell: value.value for value in PRINTED}.get, numbers) == expected
 
 
 SMALL_PAGE = {
