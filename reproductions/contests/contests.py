@@ -16,7 +16,7 @@ from launch.contests.methods import ALONE, REFERENCE, Method
 from launch.contests.plan import Plan
 from launch.contests.problem import COMMON, OWN, Problem
 from launch.pages.comparison.seed_statistics import BySeed
-from launch.runs.columns import NEW_CLIENTS, SUMMARY_FILE
+from launch.runs.columns import METRICS_FILE, SUMMARY_FILE
 from launch.runs.run_records import RunPath, read_json, read_rounds
 from launch.settings.flags import parse_config
 from launch.settings.run_config import find_algorithm, find_idle, flag_values
@@ -26,7 +26,7 @@ from reproductions.contests import experiments
 from reproductions.contests.experiments import split_argument
 from reproductions.contests.judging import judge
 from reproductions.contests.predictions import list_asked
-from reproductions.contests.problems import ALL, CONTESTS, NEW, read_words
+from reproductions.contests.problems import ALL, CONTESTS, NEW, find_judged, name_judged, read_words
 from tff_algos.settings.searched import SERVER_MOMENTUM
 
 # What limits all alike; nothing but FedAvg's rounds, where these are equal.
@@ -77,7 +77,7 @@ def build_contest(name: str) -> League:
     flags, facts = look_at(given)
     common = tuple(f"--{flag}={value}" for flag, value in flags.items())
     common = (*common, *CONTESTS[ALL]["further"], *words.get("further", ()))
-    judged = words.get("judged", OWN)
+    judged = name_judged(name)
     problem = Problem(name, common, facts.task, COMMON if judged == COMMON else OWN)
     if "slow" in words:
         methods = [_build_slow(method, common, words["slow"]) for method in SLOW]
@@ -148,13 +148,8 @@ def _search(algo: str, common: Sequence[str], fixed: Sequence[str]) -> dict:
 
 def read_judged(run_dir: RunPath, league: League) -> float | None:
     """What a run on a fresh seed is judged by, larger is better; None if it has none."""
-    task, judged = league.problem.task, read_words(league.problem.name).get("judged", OWN)
-    if judged == NEW:
-        value = read_json(run_dir / SUMMARY_FILE).get(NEW_CLIENTS, {}).get(task.statistics[0])
-    else:
-        rows = read_rounds(run_dir / "metrics.csv")
-        value = rows[max(rows)].get(league.problem.result)
-    return None if value is None else task.sign * value
+    rows = read_rounds(run_dir / METRICS_FILE)
+    return find_judged(league.problem.name, league.problem.task, read_json(run_dir / SUMMARY_FILE), rows[max(rows)])
 
 
 def collect_judged(outcome: Outcome, league: League) -> dict[str, BySeed]:

@@ -20,7 +20,6 @@ from launch.runs.columns import (
     BYTES_DOWN,
     BYTES_UP,
     MAJORITY_ACCURACY,
-    NEW_CLIENTS,
     TOKEN_BASELINES,
     VIRTUAL_TIME_S,
 )
@@ -30,7 +29,7 @@ from launch.sweeps.tuning.search_space import find_end, parse_search
 from reproductions.contests.experiments import EQUAL, TABLE, name_experiment, read_trials, split_argument, split_name
 from reproductions.contests.judging import REFERENCES, SYSTEMS, Judged, judge
 from reproductions.contests.predictions import HELD, OPEN, PREDICTIONS, list_asked, tell_outcome
-from reproductions.contests.problems import NEW, PROBLEMS, read_words
+from reproductions.contests.problems import PROBLEMS, find_judged, name_clients, name_judged, read_words
 from reproductions.engine.collection import read_toml
 from reproductions.engine.figures import GREY, Panel, arrange, draw_panels, paint_means
 from reproductions.engine.page import compose_report, fold
@@ -128,9 +127,8 @@ def measure(run: RunRecord) -> dict[str, Any]:
     if not (summary := read_summary(run)):
         return {}
     method, equal, problem = split_name(run.experiment)
-    judged = read_words(problem).get("judged", OWN)
     task, last = read_task_columns(summary), run.rounds[max(run.rounds)]
-    clients = summary[NEW_CLIENTS if judged == NEW else "clients"]
+    clients = summary[name_clients(problem)]
     own, _, _, worst_tenth = task.statistics
     shares = {OWN: clients[own], WORST_TENTH: clients[worst_tenth], COMMON: last.get(task.test)}
     is_at_end = max(run.rounds) >= run.flags["rounds"]
@@ -139,9 +137,9 @@ def measure(run: RunRecord) -> dict[str, Any]:
         "problem": problem,
         "method": method,
         **shares,
-        "judged": task.sign * shares[COMMON if judged == COMMON else OWN],
+        "judged": find_judged(problem, task, summary, last),
         "floor": None
-        if judged == COMMON
+        if name_judged(problem) == COMMON
         else clients.get(MAJORITY_ACCURACY, summary.get(TOKEN_BASELINES, {}).get("bigram_accuracy")),
         "MB": sum(row[BYTES_DOWN] + row[BYTES_UP] for row in run.rounds.values()) / 1e6,
         "device seconds": last[VIRTUAL_TIME_S],
