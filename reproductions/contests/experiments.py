@@ -19,7 +19,7 @@ TRIALS = "docs/results/tuning/contests.csv"  # as texts name the table
 TABLE = FOLDER.parent / TRIALS
 COLUMNS = (
     *("experiment", "title", "trial", "settings", "short runs", "whole runs"),
-    *("chosen", "searched", "arguments", "limits"),
+    *("chosen", "searched", "arguments", "limits", "why out"),
 )
 CHOSEN = "yes"
 EQUAL = ("seconds", "bytes", "rounds")
@@ -53,7 +53,7 @@ def read_trials(path: pathlib.Path) -> list[dict[str, str]]:
 
 
 def list_rows(trials: Iterable[dict[str, str]]) -> list[Experiment]:
-    """An experiment for each method that was chosen in a contest."""
+    """An experiment for each method that has a result in a contest."""
     trials = list(trials)
     counts = Counter(row["experiment"] for row in trials)
     found = []

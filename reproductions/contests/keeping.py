@@ -37,7 +37,8 @@ def keep_trials(outcome: Outcome, equal: str, path: pathlib.Path) -> None:
 def _list_trials(entered: Entered, outcome: Outcome, equal: str, titles: Mapping[str, str]) -> list[dict[str, str]]:
     method, rows = entered.method, []
     for trial in entered.trials:
-        is_chosen = trial.settings == entered.chosen
+        # What no run was finished with is no experiment; the table says why.
+        is_chosen = bool(entered.runs) and trial.settings == entered.chosen
         arguments = (f"--algo={method.algo}", *END, *outcome.problem.arguments, *method.fixed)
         cells = (
             name_experiment(method.name, equal, outcome.problem.name),
@@ -49,6 +50,7 @@ def _list_trials(entered: Entered, outcome: Outcome, equal: str, titles: Mapping
             format_search(method.space) if is_chosen else "",
             " ".join(_list_settings(method.algo, arguments, trial.settings)) if is_chosen else "",
             " ".join(outcome.limits[method.name].arguments) if is_chosen else "",
+            "" if entered.runs else entered.why_out or trial.why_out,
         )
         rows.append(dict(zip(COLUMNS, cells, strict=True)))
     return rows

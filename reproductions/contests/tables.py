@@ -67,11 +67,16 @@ class Contest:
       equal, problem: which.
       runs: a row a run, by seed.
       titles: of its methods, by name, as their trials have chosen them.
+      without: why methods have no result, by their titles.
       judged: who is ahead of whom; None where no method but a reference has a result.
     """
 
-    def __init__(self, equal: str, problem: str, runs: pd.DataFrame, chosen: Mapping[str, Mapping[str, str]]):
+    def __init__(self, equal: str, problem: str, runs: pd.DataFrame, trials: Iterable[Mapping[str, str]]):
+        """`trials` are those of all contests."""
         self.equal, self.problem, self.runs, self.words = equal, problem, runs, read_words(problem)
+        own = [row for row in trials if split_name(row["experiment"])[1:] == (equal, problem)]
+        chosen = {row["experiment"]: row for row in own if row["chosen"]}
+        self.without = {row["title"]: row["why out"] for row in own if row["why out"]}
         self._chosen = {name: chosen.get(name_experiment(name, equal, problem), {}) for name in runs.method.unique()}
         self.titles = {name: row.get("title", name) for name, row in self._chosen.items()}
         self.values: dict[str, BySeed] = {name: own.judged.to_dict() for name, own in runs.groupby("method")}
@@ -111,10 +116,10 @@ def list_contests(runs: Iterable[RunRecord], trials: Iterable[Mapping[str, str]]
       trials: the rows of the table of trials.
     """
     frame = make_frame(runs, measure, ("equal", "problem", "method", "judged")).dropna(subset="judged")
-    chosen = {row["experiment"]: row for row in trials if row["chosen"]}
+    trials = list(trials)
     found = {each: own.set_index(SEED) for each, own in frame.groupby(["equal", "problem"])}
     keys = [(equal, problem) for equal in EQUAL for problem in PROBLEMS if (equal, problem) in found]
-    return [Contest(*key, found[key], chosen) for key in keys]
+    return [Contest(*key, found[key], trials) for key in keys]
 
 
 def measure(run: RunRecord) -> dict[str, Any]:
@@ -175,15 +180,16 @@ def _answer(contest: Contest) -> list[str]:
 
 
 def tabulate_standings(contests: Iterable[Contest]) -> Table:
-    """A row a contest and method, best first; what is reached without a model among them."""
-    rows = []
+    """A row a contest and method, best first; what is reached without a model among them, those without result last."""
+    rows, blank = [], [""] * (len(STANDINGS) - 6)
     for contest in contests:
         lines = [(own.judged, _show_method(contest, name, own)) for name, own in contest.runs.groupby("method")]
         if len(floor := contest.floor):
-            blank = [""] * (len(STANDINGS) - 5)
-            lines.append((floor, [contest.words.get("floor", FLOOR), str(len(floor)), show(floor), *blank]))
+            lines.append((floor, [contest.words.get("floor", FLOOR), str(len(floor)), show(floor), *blank, ""]))
         lines.sort(key=lambda line: -compute_mean(line[0]))
-        rows += [[contest.equal, contest.words["title"], *cells] for _, cells in lines]
+        shown = [cells for _, cells in lines]
+        shown += [[title, "0", "", *blank, f"no result: {why}"] for title, why in contest.without.items()]
+        rows += [[contest.equal, contest.words["title"], *cells] for cells in shown]
     return Table(STANDINGS, rows)
 
 

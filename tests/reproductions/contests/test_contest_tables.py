@@ -71,7 +71,8 @@ def contests(write):
         for equal, problem, methods in (("seconds", "building_new", BUILDING), ("bytes", "rotated", ROTATED))
         for method in methods
     ]  # fmt: skip
-    return list_contests(runs, trials)
+    dear = {"experiment": "fedsikd_bytes_rotated", "title": "FedSiKD", "why out": "too dear"}
+    return list_contests(runs, [*trials, {**row, **dear}, {**row, **dear}])
 
 
 def test_the_standings_say_all_of_a_method_and_give_one_verdict(contests):
@@ -88,6 +89,7 @@ def test_the_standings_say_all_of_a_method_and_give_one_verdict(contests):
     assert alone["beside the best (points)"].startswith("-10.01 [-10.") and floor["own accuracy (%)"] == "20.00 ± 0.00"
     oracle = next(row for row in rows if row["method"] == "oracle")
     assert (oracle["verdict"], oracle["behind it in"]) == ("knows the groups", "0 of 5")
+    assert (rows[-1]["method"], rows[-1]["seeds"], rows[-1]["verdict"]) == ("FedSiKD", "0", "no result: too dear")
 
 
 def test_the_answers_name_the_data_and_who_wins(contests):

@@ -92,6 +92,21 @@ def test_what_trials_have_chosen_becomes_an_experiment_whose_runs_count(outcome,
     assert [run.rounds for run in counted] == 4 * [{7: {"round": 7, "test_accuracy": 0.8, "client_test_accuracy": 0.9}}]
 
 
+def test_a_method_without_a_finished_run_is_no_experiment_and_the_table_says_why(outcome, tmp_path):
+    fedavg, ifca = outcome.entered
+    trials = tuple(trial._replace(why_out="too dear") for trial in ifca.trials)
+    outcome = outcome._replace(entered=(fedavg, ifca._replace(trials=trials, runs={})))
+    keep_trials(outcome, "bytes", tmp_path / "trials.csv")
+    rows = read_trials(tmp_path / "trials.csv")
+    assert [(row["chosen"], row["why out"]) for row in rows] == [
+        ("yes", ""),
+        ("", ""),
+        ("", "too dear"),
+        ("", "too dear"),
+    ]
+    assert [each.name for each in list_rows(rows)] == ["fedavg_bytes_digits"]
+
+
 def test_a_contest_that_is_kept_again_takes_its_own_place(outcome, tmp_path):
     table, archive = tmp_path / "trials.csv", tmp_path / "contests.zip"
     for equal in ("seconds", "bytes", "seconds"):
