@@ -43,7 +43,7 @@ BASELINE = "fedavg"
 LIMITS = {"seconds": "most_virtual_s", "bytes": "most_bytes", "rounds": "rounds"}
 SHARES = OWN, WORST_TENTH, COMMON = "own", "worst_tenth", "common"
 COSTS = {"MB": ".1f", "device seconds": ".0f", "rounds": ".0f"}  # how their means look
-NOT_RUN = "not run"
+NOT_RUN, NO_RESULT = "not run", "no result"
 LIMITING = EQUAL[:2]  # what the first league limited at once
 FLOOR = "without a model"
 HEADINGS = {"seconds": "At equal device seconds", "bytes": "At equal bytes", "rounds": "At equal rounds"}
@@ -67,7 +67,7 @@ class Contest:
       equal, problem: which.
       runs: a row a run, by seed.
       titles: of its methods, by name, as their trials have chosen them.
-      without: why methods have no result, by their titles.
+      without: (title, why it has no result) by method.
       judged: who is ahead of whom; None where no method but a reference has a result.
     """
 
@@ -76,7 +76,8 @@ class Contest:
         self.equal, self.problem, self.runs, self.words = equal, problem, runs, read_words(problem)
         own = [row for row in trials if split_name(row["experiment"])[1:] == (equal, problem)]
         chosen = {row["experiment"]: row for row in own if row["chosen"]}
-        self.without = {row["title"]: row["why out"] for row in own if row["why out"]}
+        ends = {split_name(row["experiment"])[0]: (row["title"], row["why out"]) for row in own}
+        self.without = {name: end for name, end in ends.items() if end[1]}
         self._chosen = {name: chosen.get(name_experiment(name, equal, problem), {}) for name in runs.method.unique()}
         self.titles = {name: row.get("title", name) for name, row in self._chosen.items()}
         self.values: dict[str, BySeed] = {name: own.judged.to_dict() for name, own in runs.groupby("method")}
@@ -166,6 +167,7 @@ def _answer(contest: Contest) -> list[str]:
     counted = ", ".join(f"{titles[name]} (behind in {contest.count_behind(name)})" for name in judged.alike)
     systems = {name: judged.values[name] for name in SYSTEMS if name in judged.values}
     system = max(systems, key=lambda name: compute_mean(systems[name].values()), default="")
+    missing = NO_RESULT if contest.without.keys() & set(SYSTEMS) else ""
     sentence = f"On {contest.words['title']}, use {titles[judged.best]}"
     sentence += f"; the seeds do not tell it from: {alike}." if alike else "."
     return [
@@ -173,7 +175,7 @@ def _answer(contest: Contest) -> list[str]:
         show(contest.runs.judged[contest.runs.method == judged.best]),
         counted,
         contest.subtract(judged.best, BASELINE),
-        titles.get(system, ""),
+        titles.get(system, missing),
         contest.subtract(system, judged.best) if system else "",
         sentence,
     ]
@@ -188,7 +190,7 @@ def tabulate_standings(contests: Iterable[Contest]) -> Table:
             lines.append((floor, [contest.words.get("floor", FLOOR), str(len(floor)), show(floor), *blank, ""]))
         lines.sort(key=lambda line: -compute_mean(line[0]))
         shown = [cells for _, cells in lines]
-        shown += [[title, "0", "", *blank, f"no result: {why}"] for title, why in contest.without.items()]
+        shown += [[title, "0", "", *blank, f"{NO_RESULT}: {why}"] for title, why in contest.without.values()]
         rows += [[contest.equal, contest.words["title"], *cells] for cells in shown]
     return Table(STANDINGS, rows)
 

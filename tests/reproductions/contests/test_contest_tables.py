@@ -31,6 +31,10 @@ TITLES = {
     "ifca": "IFCA",
 }
 
+TOO_DEAR = 2 * [
+    {**dict.fromkeys(COLUMNS, ""), "experiment": "fedsikd_bytes_rotated", "title": "FedSiKD", "why out": "too dear"}
+]
+
 
 @pytest.fixture
 def write(tmp_path):
@@ -71,8 +75,7 @@ def contests(write):
         for equal, problem, methods in (("seconds", "building_new", BUILDING), ("bytes", "rotated", ROTATED))
         for method in methods
     ]  # fmt: skip
-    dear = {"experiment": "fedsikd_bytes_rotated", "title": "FedSiKD", "why out": "too dear"}
-    return list_contests(runs, [*trials, {**row, **dear}, {**row, **dear}])
+    return list_contests(runs, [*trials, *TOO_DEAR])
 
 
 def test_the_standings_say_all_of_a_method_and_give_one_verdict(contests):
@@ -105,6 +108,12 @@ def test_the_answers_name_the_data_and_who_wins(contests):
         "problem; not told from the best: AMFL-P on building, new sensors. At equal bytes, FedCD on MNIST, rotated is "
         "ahead of all rivals, of 1 problem."
     )
+
+
+def test_an_answer_says_that_the_four_systems_have_no_result(write):
+    runs = [write(method, "bytes", "rotated", seed, 0.5) for method in ("fedavg", "ifca") for seed in range(5)]
+    (row,) = tabulate_answers(list_contests(runs, TOO_DEAR)).records
+    assert (row["best of the four systems"], row["beside the best (points)"]) == ("no result", "")
 
 
 def test_predictions_stand_beside_outcomes(contests):
