@@ -49,6 +49,7 @@ from reproductions.fedcd.measures import (
     measure_rounds,
     read_authors_run,
 )
+from reproductions.fedcd.rivals import RIVALS, tabulate_rivals
 
 LATER_EDITION = "fedcd_annotated.txt"
 EDITIONS = {"fedcd.txt": "printed, edition of 8 figures", LATER_EDITION: "printed, edition of 9 figures"}
@@ -306,7 +307,7 @@ def compare_with_base(values: pd.Series, base: pd.Series, usual: pd.Series) -> s
 
 def build_fedcd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     """The claims for all sizes of the runs, and for each size Table 1, results, and accuracies by archetype."""
-    printed, found = paper.read_printed_rows(), make_runs(runs)
+    printed, found = paper.read_printed_rows(), make_runs(run for run in runs if run.experiment not in RIVALS)
     frame = measure_runs(choose_runs(found))
     sections = describe("fedcd", {"authors_run": tabulate_authors_run()})
     # Rows and rows of "not run" say no more than the verdicts.
@@ -323,10 +324,11 @@ def build_fedcd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
         "majority": tabulate_majority(frame),
         "causes": tabulate_causes(frame, "cause", FEDCD),
         "cohorts": tabulate_causes(frame, "cohort", FEDAVG),
+        "rivals": tabulate_rivals(runs),
     }
     sections |= describe("fedcd", {name: table for name, table in of_all.items() if table.rows})
     words = {"same_rates": SAME_RATES, "where_runs_end": WHERE_RUNS_END}
-    counted = found.run[found.data == found.counted].tolist()
+    counted = found.run[found.data == found.counted].tolist() + [run for run in runs if run.experiment in RIVALS]
     report = compose_report(paper, sections, counted, list_findings(frame), list_printed_values(printed), **words)
     return report._replace(left_out=describe_left_out(found))
 

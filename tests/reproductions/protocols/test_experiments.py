@@ -11,7 +11,7 @@ ALL = find_experiments("protocols")
 
 
 def test_no_setting_is_called_printed():
-    assert len(ALL) == 23
+    assert len(ALL) == 24
     assert {setting.origin for each in ALL for setting in each.settings} == {Origin.AUTHORS_CODE, Origin.OURS}
 
 
