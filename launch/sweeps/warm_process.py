@@ -99,3 +99,4 @@ def _enter_run(replies: int, log: str | None) -> None:
 
 if __name__ == "__main__":
     main(int(sys.argv[1]), [int(core) for core in sys.argv[2].split(",")], sys.argv[3])
+    stop_signals.leave(0)

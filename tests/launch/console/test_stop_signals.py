@@ -128,14 +128,36 @@ threading.Thread(target=time.sleep, args=(60,)).start()
 print("said", end=" ")
 leave(130)
 """
+ENDS = """
+import atexit, threading, time, sys
+from launch.console.stop_signals import leave
+
+def work():
+    time.sleep(0.2)
+    print("waited", end=" ")
+
+atexit.register(lambda: print("handlers run"))
+threading.Thread(target=work).start()
+{profiler}
+try:
+    leave(3)
+finally:
+    print("seen", end=" ")
+"""
+WATCHED = "sys.setprofile(lambda *_: None)"
 PRESSED_EARLY = "import sys; sys.argv = ['-m']; import launch, os, time; os.kill(os.getpid(), 2); time.sleep(10)"
 IMPORTS = "import signal; before = signal.getsignal(2); import launch.train; print(signal.getsignal(2) is before)"
 
 
 @pytest.mark.parametrize(
     ("program", "exit_code", "said"),
-    [(LEAVES, 130, "said handlers run\n"), (PRESSED_EARLY, -2, ""), (IMPORTS, 0, "True\n")],
-    ids=["leaving waits for no thread", "Ctrl-C before it has begun", "who imports the package keeps the handlers"],
+    [
+        pytest.param(LEAVES, 130, "said handlers run\n", id="leaving after a signal waits for no thread"),
+        pytest.param(ENDS.format(profiler=""), 3, "waited handlers run\n", id="else it does, and nothing else"),
+        pytest.param(ENDS.format(profiler=WATCHED), 3, "seen waited handlers run\n", id="but under a profiler"),
+        pytest.param(PRESSED_EARLY, -2, "", id="Ctrl-C before it has begun"),
+        pytest.param(IMPORTS, 0, "True\n", id="who imports the package keeps the handlers"),
+    ],
 )
 def test_a_program(program, exit_code, said):
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
