@@ -42,7 +42,7 @@ NAMES = {
     "Rounds and evaluation": (
         "launch.runtimes.in_process.run_in_process",
         "launch.training.evaluation.build_evaluator",
-        "launch.training.evaluation.build_state_evaluation",
+        "launch.training.evaluation.StateEvaluation",
     ),
 }
 

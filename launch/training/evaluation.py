@@ -178,15 +178,8 @@ def choose_finally_evaluated(
     return (*choose_evaluated_clients(data, most, seed, attackers), *data.new_clients)
 
 
-def build_state_evaluation(
-    process: FederatedProcess,
-    data: FederatedData,
-    evaluate: Evaluate,
-    clients: Sequence[ClientFiles] | None = None,
-    with_spread: bool = False,
-    note_clients: NoteClients | None = None,
-) -> EvaluateState:
-    """Returns a function that evaluates states: it gives the evaluation columns of metrics.csv.
+class StateEvaluation:
+    """Evaluates states: gives the evaluation columns of metrics.csv, called as `EvaluateState` says.
 
     It takes the state, the one before, if changes are to be measured, and whether the shared models are evaluated, too.
     The names are those of classification; other tasks have their own, see `launch.runs.task_columns`.
@@ -204,28 +197,51 @@ def build_state_evaluation(
     The change of the clients' accuracies needs those of the previous state. They are remembered from the last call if
     it had that very state; if not, as after a resume, the previous state is evaluated again.
     """
-    last_state, last_values = None, None
 
-    def evaluate_state(state: State, previous: State | None, with_shared: bool = True) -> dict[str, float | None]:
-        nonlocal last_state, last_values
+    def __init__(
+        self,
+        process: FederatedProcess,
+        data: FederatedData,
+        evaluate: Evaluate,
+        clients: Sequence[ClientFiles] | None = None,
+        with_spread: bool = False,
+        note_clients: NoteClients | None = None,
+    ):
+        self._process, self._data, self._evaluate, self._clients = process, data, evaluate, clients
+        self._with_spread, self._note_clients = with_spread, note_clients
+        self._last_state: State = None
+        self._last: dict[str, ClientResults] = {}
+
+    def __call__(self, state: State, previous: State | None, with_shared: bool = True) -> dict[str, float | None]:
+        process, data, evaluate, clients = self._process, self._data, self._evaluate, self._clients
         shared = _measure_shared_models(process, state, data, evaluate, clients) if with_shared else {}
         by_split = evaluate_clients(process, state, data, evaluate, ("test", "validation"), clients=clients)
-        if note_clients is not None:
-            note_clients(process.client_model(state), by_split)
-        values = by_split["test"].metric
-        is_spread = process.is_personal or with_spread
+        if self._note_clients is not None:
+            self._note_clients(process.client_model(state), by_split)
+        is_spread = process.is_personal or self._with_spread
         measured = shared | _summarize_clients(by_split, TaskColumns(evaluate.kind), is_spread)
-        if data.archetypes is None:
-            return measured
-        before = None
-        if previous is not None:
-            before = last_values
-            if previous is not last_state:
-                before = evaluate_clients(process, previous, data, evaluate, clients=clients)["test"].metric
-        last_state, last_values = state, values
-        return measured | compute_archetype_metrics(data.archetypes, process.client_model(state), values, before)
+        if data.archetypes is not None:
+            before = None if previous is None else self._find_tested(previous).metric
+            values = by_split["test"].metric
+            measured |= compute_archetype_metrics(data.archetypes, process.client_model(state), values, before)
+        self._last_state, self._last = state, by_split
+        return measured
 
-    return evaluate_state
+    def _find_tested(self, state: State) -> ClientResults:
+        """What its clients reach on their test examples in a state, which is evaluated if it was not the last."""
+        if self._last and state is self._last_state:
+            return self._last["test"]
+        return evaluate_clients(self._process, state, self._data, self._evaluate, clients=self._clients)["test"]
+
+    def test_clients(self, state: State, clients: Sequence[ClientFiles]) -> ClientResults:
+        """What clients reach on their test examples; where it has just asked the same ones, it knows.
+
+        At the end of a run they would otherwise be fine-tuned a second time.
+        """
+        own = self._data.clients if self._clients is None else self._clients
+        if list(clients) == list(own):
+            return self._find_tested(state)
+        return evaluate_clients(self._process, state, self._data, self._evaluate, clients=clients)["test"]
 
 
 def _measure_shared_models(

@@ -4,7 +4,7 @@ Of a process that fine-tunes also what its trained start is worth: how far train
 it over random weights.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,6 @@ from launch.training.evaluation import (
     build_evaluator,
     choose_evaluated_clients,
     choose_finally_evaluated,
-    evaluate_clients,
     evaluate_pairs,
 )
 from launch.training.federation import find_attackers, find_attacks
@@ -56,12 +55,16 @@ def write_results(
     metrics: RoundTable,
     timing: RoundTable,
     task: TaskColumns,
+    test_clients: Callable[[State, Sequence[ClientFiles]], ClientResults],
 ) -> dict[str, Any]:
-    """Writes the clients' table, the models and the summary of a run, and returns the summary."""
+    """Writes the clients' table, the models and the summary of a run, and returns the summary.
+
+    `test_clients` says what clients reach on their test examples in a state.
+    """
     attackers = find_attackers(config, data)
     asked = choose_finally_evaluated(data, config.finally_evaluated_clients, config.seed, attackers)
     members = asked[: len(asked) - len(data.new_clients)]
-    results = evaluate_clients(process, state, data, evaluate, clients=asked)["test"]
+    results = test_clients(state, asked)
     curve = measure_curve(process, state, data, members, evaluate, task)
     if curve:
         write_table(

@@ -248,11 +248,8 @@ def _run(
     task = find_task_columns(data.format.labels.task)
     clients_by_round = ClientRounds(evaluated, task) if config.clients_by_round else None
     note_clients = clients_by_round and clients_by_round.take
-    evaluate_state = evaluation.build_state_evaluation(
-        process, data, evaluate, evaluated, config.fairness, note_clients
-    )
-    if partners:
-        evaluate_state = partners.evaluate(process, evaluate_state, task)
+    of_states = evaluation.StateEvaluation(process, data, evaluate, evaluated, config.fairness, note_clients)
+    evaluate_state = partners.evaluate(process, of_states, task) if partners else of_states
     spread = task.spread if process.is_personal or config.fairness else ()
     names = (*spread, *name_archetype_metrics(data.archetypes))
     say_findings(find_models(config, spec))
@@ -287,7 +284,7 @@ def _run(
     if not folder.config.exists():
         write_text(folder.config, settings)
     summary = results.write_results(
-        folder, config, data, spec, process, state, evaluate, loop.metrics, loop.timing, task
+        *(folder, config, data, spec, process, state, evaluate, loop.metrics, loop.timing, task, of_states.test_clients)
     )
     run_plots.draw_run(folder.path)
     write_page(config, folder)

@@ -19,7 +19,7 @@ from launch.settings.flags import FlagError
 from launch.tflite.export_plan import ModelExport
 from launch.tflite.representatives import find_representative_clients, read_representative_examples
 from launch.training import training_run
-from launch.training.evaluation import build_evaluator, build_state_evaluation
+from launch.training.evaluation import StateEvaluation, build_evaluator
 from launch.training.finished_run import read_finished_run
 from tff_algos.weights import initialize_weights
 
@@ -102,7 +102,7 @@ def test_clients_far_away_are_evaluated_on_nothing(organiser, linear_spec):
         personalize=lambda state, clients: [1 / 0 for _ in clients],
     )
     data = build_own_federation(organiser, SEATS)
-    found = build_state_evaluation(process, data, build_evaluator(linear_spec), with_spread=True)(None, None, True)
+    found = StateEvaluation(process, data, build_evaluator(linear_spec), with_spread=True)(None, None, True)
     assert 0 <= found.pop("test_accuracy") <= 1 and found.pop("test_loss") > 0
     assert {"client_test_accuracy", "validation_accuracy"} < found.keys() and np.isnan([*found.values()]).all()
 

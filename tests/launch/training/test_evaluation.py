@@ -15,8 +15,8 @@ from launch.runs.archetype_metrics import count_mixed, name_archetype_metrics
 from launch.runs.task_columns import find_task_columns
 from launch.training.evaluation import (
     Evaluation,
+    StateEvaluation,
     build_evaluator,
-    build_state_evaluation,
     choose_evaluated_clients,
     evaluate_clients,
 )
@@ -234,7 +234,7 @@ CLUSTERS = FixedProcess({"a": STRAIGHT, "b": SWAPPED, "unused": STRAIGHT}, ["a",
 )
 def test_columns_of_a_state(data, counted, process, sample, options, with_shared, expected, passes):
     clients = None if sample is None else tuple(data.clients[index] for index in sample)
-    evaluate_state = build_state_evaluation(process, data, counted, clients, **options)
+    evaluate_state = StateEvaluation(process, data, counted, clients, **options)
     assert evaluate_state((), None, with_shared) == pytest.approx(expected)
     assert counted.passes == passes
     assert evaluate_state((), (), with_shared) == pytest.approx(expected), "no change to measure without archetypes"
@@ -244,7 +244,7 @@ def test_nobody_has_the_split(data, evaluate):
     lone = dataclasses.replace(data, clients=data.clients[1:2])
     # the only client keeps its index 1, so names are given for two
     process = FixedProcess({"global": STRAIGHT}, ["global"] * 2, is_personal=True)
-    metrics = build_state_evaluation(process, lone, evaluate)((), None)
+    metrics = StateEvaluation(process, lone, evaluate)((), None)
     own = [value for name, value in metrics.items() if name.startswith("client_")]
     assert len(own) == 4 and all(map(math.isnan, own))
 
@@ -352,7 +352,7 @@ def test_archetypes_have_columns_and_the_change_from_the_state_before(data, coun
     with_kinds = dataclasses.replace(data, archetypes=kinds)
     models = {"a": STRAIGHT, "b": SWAPPED}
     process = FixedProcess(models, lambda state: [state] * 4)
-    evaluate_state = build_state_evaluation(process, with_kinds, counted)
+    evaluate_state = StateEvaluation(process, with_kinds, counted)
     first = evaluate_state("a", None)
     assert list(first)[5:] == list(name_archetype_metrics(kinds))
     assert first["client_accuracy_change"] is None
@@ -364,10 +364,23 @@ def test_archetypes_have_columns_and_the_change_from_the_state_before(data, coun
     second = evaluate_state("b", "a")
     assert second["client_accuracy_change"] == pytest.approx((1 + 0 + 1 / 2) / 3)
     assert counted.passes == [3, 3, 7, 3], "what is known of the state before is not evaluated again"
-    resumed = build_state_evaluation(process, with_kinds, counted)("b", "a")
+    resumed = StateEvaluation(process, with_kinds, counted)("b", "a")
     assert resumed == pytest.approx(second, nan_ok=True)
-    sampled = build_state_evaluation(process, with_kinds, counted, (data.clients[0], data.clients[2]))("b", "a")
+    sampled = StateEvaluation(process, with_kinds, counted, (data.clients[0], data.clients[2]))("b", "a")
     assert sampled["client_accuracy_change"] == pytest.approx((1 + 0) / 2), "that of the same clients after a resume"
+
+
+def test_what_clients_reach_in_the_last_state_is_known(data, counted):
+    process = FixedProcess({"a": STRAIGHT, "b": SWAPPED}, lambda state: [state] * 4)
+    of_states = StateEvaluation(process, data, counted)
+    of_states("b", None, with_shared=False)
+    counted.passes.clear()
+    known = of_states.test_clients("b", data.clients)
+    assert counted.passes == [] and known.metric == pytest.approx([0, np.nan, 1 / 2, 3 / 4], nan_ok=True)
+    assert of_states.test_clients("a", data.clients).metric == pytest.approx([1, np.nan, 1 / 2, 1 / 4], nan_ok=True)
+    assert len(counted.passes) == 1, "another state"
+    of_one = of_states.test_clients("b", data.clients[3:]).metric
+    assert of_one == pytest.approx([np.nan, np.nan, np.nan, 3 / 4], nan_ok=True), "other clients"
 
 
 def test_models_are_mixed_across_meta_archetypes_not_archetypes():
@@ -427,7 +440,7 @@ def test_where_lower_is_better_the_worst_tenth_is_the_largest_error(data, evalua
         change_format(data, labels=labels, class_names=()), clients=clients, test_y=np.array([15, 14, 23], np.float32)
     )
     process = FixedProcess({"global": FIRST}, ["global"] * 4, is_personal=True)
-    measured = build_state_evaluation(process, numbers, evaluate_numbers)((), None)
+    measured = StateEvaluation(process, numbers, evaluate_numbers)((), None)
     errors = [1, math.sqrt(17 / 2), math.sqrt(49 / 4)]
     own = {name: value for name, value in measured.items() if "client" in name or "validation" in name}
     assert own == pytest.approx(

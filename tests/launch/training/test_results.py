@@ -19,7 +19,7 @@ from launch.runs.task_columns import find_task_columns
 from launch.settings.own_algorithm import SUMMARY_KEYS
 from launch.settings.run_config import build_run_config, flag_values, shared_fields
 from launch.training.announcements import find_worth_of_start
-from launch.training.evaluation import ClientResults, build_evaluator, evaluate_clients
+from launch.training.evaluation import ClientResults, StateEvaluation, build_evaluator, evaluate_clients
 from launch.training.finished_run import read_finished_run
 from launch.training.results import (
     build_summary,
@@ -151,7 +151,10 @@ def write(folder, linear_spec):
         write_json(folder.config, {"flags": flag_values(config), "data": DESCRIBED})
         process, evaluate = kind(weights, teacher_weights), build_evaluator(linear_spec)
         tables = RoundTable(folder.metrics, 3), RoundTable(folder.timing, 3)
-        summary = write_results(folder, config, data, linear_spec, process, weights, evaluate, *tables, TASK)
+        test_clients = StateEvaluation(process, data, evaluate).test_clients
+        summary = write_results(
+            folder, config, data, linear_spec, process, weights, evaluate, *tables, TASK, test_clients
+        )
         return summary, weights, teacher_weights
 
     return write
