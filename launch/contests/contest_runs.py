@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from launch.contests.journal import FRESH, Ended, Key
 from launch.contests.methods import Method
-from launch.contests.problem import Limits, Problem
+from launch.contests.problem import OWN, Limits, Problem
 from launch.contests.search_points import draw_points
 from launch.runs.columns import BYTES_DOWN, BYTES_UP, METRICS_FILE, ROUND_S, SUMMARY_FILE, TIMING_FILE, VIRTUAL_TIME_S
 from launch.runs.errors import RunFolderError
@@ -84,8 +84,11 @@ class Builder:
         """
         method, run_dir, is_trial = self._methods[key.method], self.find_run_dir(key), key.stage != FRESH
         recipe = Recipe(method.name, f"{ALGO}{method.algo}")
+        # Trials are scored by the clients' own examples, which spares an evaluation of many models on many examples.
+        shared = ("--rounds_per_shared_evaluation=0",) if is_trial and self._problem.judged == OWN else ()
         arguments = (
             *END,
+            *shared,
             *(UNSEEN if is_trial else (f"--plot_formats={NO_PLOTS}",)),
             *self._problem.arguments,
             *method.fixed,

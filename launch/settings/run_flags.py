@@ -21,6 +21,7 @@ from tff_algos.settings.local_training import LocalTrainingConfig
 SMOKE_ROUNDS = 2
 NO_PLOTS = "none"
 PLOT_FORMATS = ("png", "png,svg", "png,pdf", "png,svg,pdf", NO_PLOTS)
+_TESTED = Needs("rounds_per_shared_evaluation", bool, "--{flag}=<number> above 0")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +35,9 @@ class RoundFlags:
     seed: int = setting(0, "Seed of everything random.", minimum=0, maximum=10**9)
     rounds_per_evaluation: int = setting(1, "Rounds between two evaluations; the last is always evaluated.", minimum=1)
     rounds_per_shared_evaluation: int = setting(
-        1, "Rounds between two evaluations of the shared models on all test and validation examples.", minimum=1
+        1,
+        "Rounds between two evaluations of the shared models on all test and validation examples; 0: never.",
+        minimum=0,
     )
     evaluated_clients: int = setting(1000, "Clients, drawn by the seed, evaluated in a round; 0: all.", minimum=0)
     finally_evaluated_clients: int = setting(
@@ -56,11 +59,14 @@ class RoundFlags:
     )
     keep_best: bool = setting(False, "Also keep the models of the round with the best client_validation_accuracy.")
     rounds_per_checkpoint: int = setting(1, "Rounds between two checkpoints; the last is always kept.", minimum=1)
-    target_accuracy: float = setting(0.0, "Stop at this test accuracy; 0 means never.", minimum=0, maximum=1)
+    target_accuracy: float = setting(
+        0.0, "Stop at this test accuracy; 0 means never.", minimum=0, maximum=1, needs=_TESTED
+    )
     target_metric: float = setting(
         0.0,
         "Stop when the task's main metric on the test set is this good; 0 means never.",
         minimum=0,
+        needs=_TESTED,
     )
     patience: int = setting(
         0,

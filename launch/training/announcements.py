@@ -355,13 +355,13 @@ def find_result(config: RunConfig, folder: RunFolder, summary: Mapping[str, Any]
     task, clients = read_task_columns(summary), summary["clients"]
     final, best = summary["final"], summary[BEST]
     duration = format_duration(summary["train_seconds"])
-    own = f", clients' own test {task.title} {task.format(final[task.client_test])}"
-    yield Finding(
-        "done",
-        f"{format_count(summary['rounds'], 'round')} in {duration}: test {task.title} "
-        f"{task.format(final[task.test])} (best {task.format(best[task.test])} in round {best[ROUND]})"
-        f"{'' if final[task.client_test] is None and is_live_run(folder.path) else own}",
-    )
+    reached = []
+    if config.rounds_per_shared_evaluation:
+        common = f"{task.format(final[task.test])} (best {task.format(best[task.test])} in round {best[ROUND]})"
+        reached.append(f"test {task.title} {common}")
+    if final[task.client_test] is not None or not is_live_run(folder.path):
+        reached.append(f"clients' own test {task.title} {task.format(final[task.client_test])}")
+    yield Finding("done", f"{format_count(summary['rounds'], 'round')} in {duration}: {', '.join(reached)}")
     others = zip(task.kind.metrics[1:], task.further_tests, strict=True)
     if further := [f"{metric.title} {task.format(final[column])}" for metric, column in others]:
         yield Finding("further", f"on the test set: {', '.join(further)}")

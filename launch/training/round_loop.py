@@ -166,7 +166,7 @@ class RoundLoop:
         is_evaluated = round_num % every == 0 or is_last
         # Changes are measured only against a round that was evaluated, so that a resumed run measures the same ones.
         previous = self._state if round_num > 1 and (round_num - 1) % every == 0 else None
-        with_shared = round_num % shared_every == 0 or is_last
+        with_shared = bool(shared_every) and (round_num % shared_every == 0 or is_last)
         evaluation = self._evaluate_state(output.state, previous, with_shared) if is_evaluated else {}
         # The tables come before the checkpoint: after a kill in between, a resumed run drops their last row.
         events = self._process.get_events(output.state)

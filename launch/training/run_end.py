@@ -136,9 +136,10 @@ class ValidatedRounds:
         Only after a round in which the shared models were evaluated, too, so that the run's last row is whole. In a run
         that diverged from the start on no evaluation counts as the best.
         """
-        if not config.patience or not self._metrics.num_rounds or self._metrics.last(self._task.test) is None:
+        if not config.patience or not self._metrics.num_rounds:
             return False
-        return self._num_later >= config.patience
+        is_whole = not config.rounds_per_shared_evaluation or self._metrics.last(self._task.test) is not None
+        return is_whole and self._num_later >= config.patience
 
     def has_stopped_early(self, config: RunConfig) -> bool:
         """Whether `--patience` has ended the run before its last round."""

@@ -119,6 +119,21 @@ def test_trials_and_results_never_share_a_seed_and_the_second_rung_goes_on_with_
     assert rounds == ["--rounds=100"] * 3 + ["--rounds=300"]
 
 
+@pytest.mark.parametrize(("judged", "of_trials"), [("own", "0"), ("common", "1000000")])
+def test_shared_models_are_evaluated_where_something_is_read_of_it(run, monkeypatch, judged, of_trials):
+    """What trials are scored by is the clients' own, or what all have in common."""
+    problem = PROBLEM._replace(judged=judged)
+    monkeypatch.setattr(scripted_contest, "PROBLEM", problem)
+    monkeypatch.setattr(scripted_contest, "COLUMNS", (problem.objective, problem.result))
+    run(world := World(LEVELS))
+    flag = "--rounds_per_shared_evaluation="
+    found = {
+        (folder.startswith("trial_"), [each for each in arguments if each.startswith(flag)][-1].removeprefix(flag))
+        for folder, _, _, arguments in world.started
+    }
+    assert found == {(True, of_trials), (False, "1000000")}
+
+
 def test_each_federated_method_has_what_fedavg_takes_on_the_same_seed(run):
     """In this world a round takes 1, 1.5 or 2 virtual seconds with seeds 0, 1, 2; 100 and 101 are like 1 and 2."""
     outcome = run(world := World(LEVELS))

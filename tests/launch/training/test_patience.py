@@ -53,6 +53,12 @@ def test_it_ends_where_the_shared_models_were_evaluated(make_loop):
     assert loop.round_num == 5 and loop.metrics.column("test_accuracy")[-1] is not None
 
 
+def test_it_does_not_wait_for_what_never_comes(make_loop):
+    loop = make_loop(patience=2, rounds_per_shared_evaluation=0)
+    loop.run()
+    assert loop.round_num == 4
+
+
 @pytest.mark.parametrize("fatal_round", [1, 3, 5])
 @pytest.mark.parametrize("rounds_per_checkpoint", [1, 2, 4])
 def test_a_resumed_run_has_the_bytes_of_a_straight_one(make_loop, fatal_round, rounds_per_checkpoint):

@@ -82,6 +82,10 @@ def test_rounds_between_evaluations_leave_cells_empty(make_loop):
         # The last is always evaluated.
         assert evaluated == [False, True, False, True, True]
     assert None not in loop.metrics.column("client_test_accuracy")
+    never = make_loop("never", rounds=2, rounds_per_shared_evaluation=0)
+    never.run()
+    assert never.metrics.column("test_accuracy") == [None, None]
+    assert None not in never.metrics.column("client_test_accuracy")
     rarer = make_loop("rarer", rounds=7, rounds_per_evaluation=3, rounds_per_shared_evaluation=2)
     # Rounds 3, 6 and 7, of them 6 and 7 with the shared models.
     rarer.run()
