@@ -12,8 +12,9 @@ from launch.sweeps.tuning.search_space import SearchSpace, compute_grid_size, ha
 FIRST_TRIAL_SEED, FIRST_SEED = 100, 0
 # Of FedAvg, by which its speed is measured before anything is planned; no run of a contest is shorter.
 CALIBRATION_ROUNDS = 3
-# Of another method for one of FedAvg, where its rounds take less virtual time.
-MOST_ROUNDS_FOR_ONE = 10
+# Of another method for one of FedAvg, where its rounds take less. What limits all alike ends a run before, even one
+# whose rounds are a few updates each.
+MOST_ROUNDS_FOR_ONE = 100
 # Of a method whose clients learn alone, for one of FedAvg: nothing is sent, so that a round costs its clients less, and
 # what has learned too little would make all others look better.
 ROUNDS_ALONE = 3

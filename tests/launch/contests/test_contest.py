@@ -116,7 +116,7 @@ def test_trials_and_results_never_share_a_seed_and_the_second_rung_goes_on_with_
     assert len(dirs) == 4 and len(set(dirs)) == 3
     # One of three thirds goes on to the whole.
     rounds = [next(each for each in arguments if each.startswith("--rounds=")) for arguments in again]
-    assert rounds == ["--rounds=100"] * 3 + ["--rounds=300"]
+    assert rounds == ["--rounds=1000"] * 3 + ["--rounds=3000"]
 
 
 @pytest.mark.parametrize(("judged", "of_trials"), [("own", "0"), ("common", "1000000")])
@@ -146,7 +146,7 @@ def test_each_federated_method_has_what_fedavg_takes_on_the_same_seed(run):
     assert found["ditto", False, 101] == {60.06} and found["ditto", False, 100] == {15.015, 45.045}
     # Whose rounds take twice as long has half as many.
     assert len(world.read_rows(outcome.get("ditto").runs[1])) == 15
-    assert outcome.limits["ifca"] == (300, 0.0, pytest.approx(52.5525)) and outcome.limits["fedavg"] == (30, 0.0, 0.0)
+    assert outcome.limits["ifca"] == (3000, 0.0, pytest.approx(52.5525)) and outcome.limits["fedavg"] == (30, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_the_plan_says_what_is_equal(run, capsys, equal, words):
 
 def test_bytes_can_be_what_is_equal(run):
     outcome = run(World(LEVELS), equal=["most_bytes"])
-    assert outcome.limits["ifca"] == (300, 6006.0, 0.0)
+    assert outcome.limits["ifca"] == (3000, 6006.0, 0.0)
 
 
 @pytest.mark.parametrize("slots", [3, 16])
@@ -579,7 +579,7 @@ def test_models_alone_may_be_limited_to_fedavgs_time_where_that_is_equal(run, ca
     """A round of theirs takes half as long as one of FedAvg's, which has 30 rounds of 1.5 or 2 virtual seconds."""
     natures = {**LEVELS, "local_only": Nature(level=0.4, virtual=0.5)}
     outcome = run(World(natures), limits_alone=True)
-    assert outcome.limits["local_only"] == (300, 0.0, pytest.approx(52.5525)) and not outcome.is_cut
+    assert outcome.limits["local_only"] == (3000, 0.0, pytest.approx(52.5525)) and not outcome.is_cut
     assert len(World({}).read_rows(outcome.get("local_only").runs[0])) == 60
     said = capsys.readouterr().out
     assert "every method may use as much device time\n" in said and "Local_Only: 90 rounds" not in said
