@@ -221,26 +221,27 @@ class StateEvaluation:
         is_spread = process.is_personal or self._with_spread
         measured = shared | _summarize_clients(by_split, TaskColumns(evaluate.kind), is_spread)
         if data.archetypes is not None:
-            before = None if previous is None else self._find_tested(previous).metric
+            own = data.clients if clients is None else clients
+            before = None if previous is None else self.test_clients(previous, own, previous is self._last_state).metric
             values = by_split["test"].metric
             measured |= compute_archetype_metrics(data.archetypes, process.client_model(state), values, before)
-        self._last_state, self._last = state, by_split
+            # Only here: without another round's evaluation soon, it would be one more state in memory.
+            self._last_state = state
+        self._last = by_split
         return measured
 
-    def _find_tested(self, state: State) -> ClientResults:
-        """What its clients reach on their test examples in a state, which is evaluated if it was not the last."""
-        if self._last and state is self._last_state:
-            return self._last["test"]
-        return evaluate_clients(self._process, state, self._data, self._evaluate, clients=self._clients)["test"]
+    def test_clients(self, state: State, clients: Sequence[ClientFiles], is_last: bool) -> ClientResults:
+        """What clients reach on their test examples in a state.
 
-    def test_clients(self, state: State, clients: Sequence[ClientFiles]) -> ClientResults:
-        """What clients reach on their test examples; where it has just asked the same ones, it knows.
-
-        At the end of a run they would otherwise be fine-tuned a second time.
+        Args:
+          state: which.
+          clients: which.
+          is_last: whether that state was evaluated last. What its clients reach is known then; at the end of a run they
+            would otherwise be fine-tuned a second time.
         """
         own = self._data.clients if self._clients is None else self._clients
-        if list(clients) == list(own):
-            return self._find_tested(state)
+        if is_last and self._last and list(clients) == list(own):
+            return self._last["test"]
         return evaluate_clients(self._process, state, self._data, self._evaluate, clients=clients)["test"]
 
 

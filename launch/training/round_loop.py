@@ -33,6 +33,7 @@ class RoundLoop:
 
     Attributes:
       round_num: rounds done.
+      is_evaluated: whether the last of them was evaluated, and by this loop.
       metrics: the table `metrics.csv`.
       timing: the table `timing.csv`.
 
@@ -58,7 +59,7 @@ class RoundLoop:
     ):
         self._config, self._process, self._checkpoints = config, process, checkpoints
         self._evaluate_state, self._worker_memory_bytes, self._best = evaluate_state, worker_memory_bytes, best
-        self._task = task
+        self._task, self.is_evaluated = task, False
         self._evaluation_metrics = (*task.evaluation, *further_metrics)
         # With archetypes or personal models it is the clients' own test splits that count.
         self._shows_clients = bool(further_metrics)
@@ -163,7 +164,7 @@ class RoundLoop:
         every, shared_every = self._config.rounds_per_evaluation, self._config.rounds_per_shared_evaluation
         is_last = round_num == self._config.rounds or self._process.is_spent(output.state)
         is_last = is_last or self._limits.are_reached(output.state)
-        is_evaluated = round_num % every == 0 or is_last
+        self.is_evaluated = is_evaluated = round_num % every == 0 or is_last
         # Changes are measured only against a round that was evaluated, so that a resumed run measures the same ones.
         previous = self._state if round_num > 1 and (round_num - 1) % every == 0 else None
         with_shared = bool(shared_every) and (round_num % shared_every == 0 or is_last)

@@ -284,7 +284,8 @@ def _run(
     if not folder.config.exists():
         write_text(folder.config, settings)
     summary = results.write_results(
-        *(folder, config, data, spec, process, state, evaluate, loop.metrics, loop.timing, task, of_states.test_clients)
+        *(folder, config, data, spec, process, state, evaluate, loop.metrics, loop.timing, task),
+        lambda *asked: of_states.test_clients(*asked, loop.is_evaluated),
     )
     run_plots.draw_run(folder.path)
     write_page(config, folder)

@@ -375,11 +375,13 @@ def test_what_clients_reach_in_the_last_state_is_known(data, counted):
     of_states = StateEvaluation(process, data, counted)
     of_states("b", None, with_shared=False)
     counted.passes.clear()
-    known = of_states.test_clients("b", data.clients)
+    known = of_states.test_clients("b", data.clients, is_last=True)
     assert counted.passes == [] and known.metric == pytest.approx([0, np.nan, 1 / 2, 3 / 4], nan_ok=True)
-    assert of_states.test_clients("a", data.clients).metric == pytest.approx([1, np.nan, 1 / 2, 1 / 4], nan_ok=True)
+    assert of_states.test_clients("a", data.clients, is_last=False).metric == pytest.approx(
+        [1, np.nan, 1 / 2, 1 / 4], nan_ok=True
+    )
     assert len(counted.passes) == 1, "another state"
-    of_one = of_states.test_clients("b", data.clients[3:]).metric
+    of_one = of_states.test_clients("b", data.clients[3:], is_last=True).metric
     assert of_one == pytest.approx([np.nan, np.nan, np.nan, 3 / 4], nan_ok=True), "other clients"
 
 

@@ -151,7 +151,7 @@ def write(folder, linear_spec):
         write_json(folder.config, {"flags": flag_values(config), "data": DESCRIBED})
         process, evaluate = kind(weights, teacher_weights), build_evaluator(linear_spec)
         tables = RoundTable(folder.metrics, 3), RoundTable(folder.timing, 3)
-        test_clients = StateEvaluation(process, data, evaluate).test_clients
+        test_clients = functools.partial(StateEvaluation(process, data, evaluate).test_clients, is_last=False)
         summary = write_results(
             folder, config, data, linear_spec, process, weights, evaluate, *tables, TASK, test_clients
         )
