@@ -85,6 +85,7 @@ def test_rounds_between_evaluations_leave_cells_empty(make_loop):
     never = make_loop("never", rounds=2, rounds_per_shared_evaluation=0)
     never.run()
     assert never.metrics.column("test_accuracy") == [None, None]
+    assert never.is_evaluated and not make_loop("unasked").is_evaluated
     assert None not in never.metrics.column("client_test_accuracy")
     rarer = make_loop("rarer", rounds=7, rounds_per_evaluation=3, rounds_per_shared_evaluation=2)
     # Rounds 3, 6 and 7, of them 6 and 7 with the shared models.
