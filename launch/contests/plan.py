@@ -15,6 +15,8 @@ CALIBRATION_ROUNDS = 3
 # Of another method for one of FedAvg, where its rounds take less. What limits all alike ends a run before, even one
 # whose rounds are a few updates each.
 MOST_ROUNDS_FOR_ONE = 100
+# Virtual seconds of another method, where bytes alone are equal: who sends next to nothing could train for days.
+MOST_SECONDS_FOR_ONE = 10
 # Of a method whose clients learn alone, for one of FedAvg: nothing is sent, so that a round costs its clients less, and
 # what has learned too little would make all others look better.
 ROUNDS_ALONE = 3
@@ -33,7 +35,8 @@ class Plan(NamedTuple):
 
     Attributes:
       rounds: of FedAvg. Other federated methods may spend what it takes in these, in at most `MOST_ROUNDS_FOR_ONE`
-        times as many rounds; clients that learn alone have `ROUNDS_ALONE` times as many as it, pooled data as many.
+        times as many rounds and, where bytes alone are equal, `MOST_SECONDS_FOR_ONE` times its virtual seconds;
+        clients that learn alone have `ROUNDS_ALONE` times as many as it, pooled data as many.
       trials: points of each method's space; point 0 has the algorithm's defaults, where the space contains them.
       first_share: of a run's length that the first rung has: all trials, one seed.
       kept: of each method's trials, how many go on to the second rung: whole length, all trial seeds.

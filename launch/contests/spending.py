@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from launch.contests.journal import CALIBRATION, FRESH, NO_TRIAL, RUNG_0, RUNG_1, Ended, Journal, Key
 from launch.contests.methods import ALONE, FEDERATED_ROLES, REFERENCE, Method
-from launch.contests.plan import CALIBRATION_ROUNDS, MOST_ROUNDS_FOR_ONE, ROUNDS_ALONE
+from launch.contests.plan import CALIBRATION_ROUNDS, MOST_ROUNDS_FOR_ONE, MOST_SECONDS_FOR_ONE, ROUNDS_ALONE
 from launch.contests.problem import Limits
 
 # What all federated methods may spend as much of as FedAvg.
@@ -71,9 +71,10 @@ class Spending:
         if not self._depends_on_reference(key):
             return Limits(rounds)
         spent = self._find_spent(key, rounds)
-        most_bytes, most_s = spent.num_bytes * (BYTES in self._equal), spent.virtual_s * (VIRTUAL_S in self._equal)
-        if not (most_bytes or most_s):
+        if not self._equal:
             return Limits(rounds)
+        most_bytes = spent.num_bytes * (BYTES in self._equal)
+        most_s = spent.virtual_s * (1 if VIRTUAL_S in self._equal else MOST_SECONDS_FOR_ONE)
         return Limits(MOST_ROUNDS_FOR_ONE * rounds, _round(most_bytes), _round(most_s))
 
     def summarize(self, method: str) -> Limits:

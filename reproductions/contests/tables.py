@@ -137,7 +137,6 @@ def measure(run: RunRecord) -> dict[str, Any]:
     clients = summary[name_clients(problem)]
     own, _, _, worst_tenth = task.statistics
     shares = {OWN: clients[own], WORST_TENTH: clients[worst_tenth], COMMON: last.get(task.test)}
-    is_at_end = max(run.rounds) >= run.flags["rounds"]
     return {
         "equal": equal,
         "problem": problem,
@@ -147,11 +146,26 @@ def measure(run: RunRecord) -> dict[str, Any]:
         "floor": None
         if name_judged(problem) == COMMON
         else clients.get(MAJORITY_ACCURACY, summary.get(TOKEN_BASELINES, {}).get("bigram_accuracy")),
-        "MB": sum(row[BYTES_DOWN] + row[BYTES_UP] for row in run.rounds.values()) / 1e6,
+        "MB": sum(map(_count_bytes, run.rounds.values())) / 1e6,
         "device seconds": last[VIRTUAL_TIME_S],
         "rounds": max(run.rounds),
-        "ended by": "rounds" if is_at_end or not run.flags.get(LIMITS[equal]) else equal,
+        "ended by": _find_end(run, equal),
     }
+
+
+def _count_bytes(row: Mapping[str, Any]) -> float:
+    return row[BYTES_DOWN] + row[BYTES_UP]
+
+
+def _find_end(run: RunRecord, equal: str) -> str:
+    """What a run had no more of. Where bytes are equal, device seconds are limited, too, at ten times FedAvg's."""
+    if max(run.rounds) >= run.flags["rounds"] or not run.flags.get(LIMITS[equal]):
+        return "rounds"
+    if equal == "bytes":
+        rows = run.rounds.values()
+        has_bytes = sum(map(_count_bytes, rows)) + max(map(_count_bytes, rows)) <= run.flags[LIMITS[equal]]
+        return "seconds" if has_bytes else equal
+    return equal
 
 
 def tabulate_answers(contests: Iterable[Contest]) -> Table:

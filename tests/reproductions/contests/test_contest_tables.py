@@ -110,6 +110,14 @@ def test_the_answers_name_the_data_and_who_wins(contests):
     )
 
 
+@pytest.mark.parametrize(("most_bytes", "ended_by"), [(5e6, "bytes"), (7e6, "seconds"), (0.0, "rounds")])
+def test_at_equal_bytes_device_seconds_may_end_a_run(write, most_bytes, ended_by):
+    """Three rounds of 1.5 MB are within all of these; a fourth would be within the second."""
+    limits = {"most_bytes": most_bytes, "most_virtual_s": 61.0}
+    runs = [write(method, "bytes", "rotated", 0, 0.5, limits=limits) for method in ("fedavg", "ifca")]
+    assert {row["ended by"] for row in tabulate_standings(list_contests(runs, [])).records[:2]} == {ended_by}
+
+
 def test_an_answer_says_that_the_four_systems_have_no_result(write):
     runs = [write(method, "bytes", "rotated", seed, 0.5) for method in ("fedavg", "ifca") for seed in range(5)]
     (row,) = tabulate_answers(list_contests(runs, TOO_DEAR)).records
