@@ -207,7 +207,8 @@ class StateEvaluation:
         with_spread: bool = False,
         note_clients: NoteClients | None = None,
     ):
-        self._process, self._data, self._evaluate, self._clients = process, data, evaluate, clients
+        self._process, self._data, self._evaluate = process, data, evaluate
+        self._clients = data.clients if clients is None else clients
         self._with_spread, self._note_clients = with_spread, note_clients
         self._last_state: State = None
         self._last: dict[str, ClientResults] = {}
@@ -221,9 +222,9 @@ class StateEvaluation:
         is_spread = process.is_personal or self._with_spread
         measured = shared | _summarize_clients(by_split, TaskColumns(evaluate.kind), is_spread)
         if data.archetypes is not None:
-            own = data.clients if clients is None else clients
-            before = None if previous is None else self.test_clients(previous, own, previous is self._last_state).metric
-            values = by_split["test"].metric
+            before, values = None, by_split["test"].metric
+            if previous is not None:
+                before = self.test_clients(previous, clients, previous is self._last_state).metric
             measured |= compute_archetype_metrics(data.archetypes, process.client_model(state), values, before)
             # Only here: without another round's evaluation soon, it would be one more state in memory.
             self._last_state = state
@@ -239,8 +240,7 @@ class StateEvaluation:
           is_last: whether that state was evaluated last. What its clients reach is known then; at the end of a run they
             would otherwise be fine-tuned a second time.
         """
-        own = self._data.clients if self._clients is None else self._clients
-        if is_last and self._last and list(clients) == list(own):
+        if is_last and self._last and list(clients) == list(self._clients):
             return self._last["test"]
         return evaluate_clients(self._process, state, self._data, self._evaluate, clients=clients)["test"]
 
@@ -250,14 +250,14 @@ def _measure_shared_models(
     state: State,
     data: FederatedData,
     evaluate: Evaluate,
-    clients: Sequence[ClientFiles] | None,
+    clients: Sequence[ClientFiles],
 ) -> dict[str, float]:
     """The columns on the global test set and on all validation examples. The cost grows with the number of models."""
     models, names = process.get_models(state), process.client_model(state)
     # A model that nobody uses says nothing of the run.
     used = sorted(set(names))
     results = [evaluate(models[name], data.test_x, data.test_y) for name in used]
-    validation = data.read_pooled(data.clients if clients is None else clients, "validation")
+    validation = data.read_pooled(clients, "validation")
     validated = [evaluate(models[name], *validation).metric for name in used]
     num_users = [names.count(name) for name in used]
     task, metrics = TaskColumns(results[0].kind), [result.metrics for result in results]

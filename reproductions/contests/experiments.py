@@ -24,7 +24,11 @@ COLUMNS = (
 CHOSEN = "yes"
 EQUAL = ("seconds", "bytes", "rounds")
 _PER_SEED = "the mean of what FedAvg takes; each run has what FedAvg took on its seed"
-_LIMITS = {"seconds": _PER_SEED, "bytes": _PER_SEED, "rounds": "as many as FedAvg has"}
+_LIMITS = {
+    "seconds": _PER_SEED,
+    "bytes": f"{_PER_SEED}; of device seconds ten times that, where they are limited as well",
+    "rounds": "as many as FedAvg has",
+}
 
 
 def name_experiment(method: str, equal: str, problem: str) -> str:

@@ -33,6 +33,7 @@ from reproductions.fedcd.measures import (
     AUTHORS_SMALL,
     AXES,
     BASE,
+    CIFAR10,
     COMPARED_ROUNDS,
     FEDAVG,
     FEDCD,
@@ -328,7 +329,8 @@ def build_fedcd_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     }
     sections |= describe("fedcd", {name: table for name, table in of_all.items() if table.rows})
     words = {"same_rates": SAME_RATES, "where_runs_end": WHERE_RUNS_END}
-    counted = found.run[found.data == found.counted].tolist() + [run for run in runs if run.experiment in RIVALS]
+    counted = found.run[found.data == found.counted].tolist()
+    counted += [run for run in runs if run.experiment in RIVALS and run.dataset == CIFAR10]
     report = compose_report(paper, sections, counted, list_findings(frame), list_printed_values(printed), **words)
     return report._replace(left_out=describe_left_out(found))
 

@@ -9,12 +9,12 @@ from reproductions.fedcd.rivals import PLACES, RIVALS, name_experiment, tabulate
 NOISE = {0: 0.01, 1: 0.0, 2: -0.01}
 
 
-def make_runs(method, size, mean, rounds=60, of_seed=NOISE):
+def make_runs(method, size, mean, rounds=60, of_seed=NOISE, dataset="cifar10"):
     name = name_experiment(method, size)
-    last = {60: {"round": 60, "client_test_accuracy": 0.0}}
     return [
         RunRecord(
-            None, {"seed": seed, "rounds": rounds}, name, {60: {**last[60], "client_test_accuracy": mean + noise}}
+            *(None, {"seed": seed, "rounds": rounds}, name, {60: {"round": 60, "client_test_accuracy": mean + noise}}),
+            dataset,
         )
         for seed, noise in of_seed.items()
     ]
@@ -46,6 +46,7 @@ def test_fedcd_stands_beside_each_by_seed():
     [
         make_runs("fedcd", "authors", 0.87) + make_runs("fedavg", "authors", 0.5),
         make_runs("fedcd", "authors", 0.87) + make_runs("ifca", "authors", 0.9, rounds=61),  # not at its end
+        make_runs("fedcd", "authors", 0.87) + make_runs("ifca", "authors", 0.9, dataset="cifar10 subset"),
         make_runs("ifca", "authors", 0.9),
         [],
     ],
