@@ -111,7 +111,9 @@ def _fix_amfl(facts: Facts) -> tuple[str, ...]:
     is_fixed = facts.have_own_clients and not facts.config.most_clients
     fewest = facts.train_examples[0] // (2 if is_fixed else 3)
     size = min(BATCH_OF_AMFL, max(fewest, 1))
-    return (f"--support_size={size}", f"--query_size={size}", f"--fine_tuning_steps={count_final_steps(facts)}")
+    sizes = (f"--support_size={size}", f"--query_size={size}", f"--fine_tuning_steps={count_final_steps(facts)}")
+    # Nothing says that some devices can do less than others, so that all take all steps, as those of other methods do.
+    return sizes if facts.config.device_profiles else (*sizes, "--min_resource=1")
 
 
 def _fix_asynchronous(facts: Facts) -> tuple[str, ...]:
@@ -310,7 +312,7 @@ def _complete(method: Method, candidate: _Candidate, facts: Facts) -> Method:
     if candidate.name == TUNED:
         further = {FINAL_STEPS: steps, **further}
     elif candidate.name != FEDAVG and candidate.role in (SHARED, GROUPS):
-        further[FINAL_STEPS] = f"0|{steps}"
+        further |= {FINAL_STEPS: f"0|{steps}", FINAL_RATE: FINE_TUNING_RATES}
     given = {*further, *(flag.removeprefix("--").partition("=")[0] for flag in fixed)}
     common = [f"--algo={candidate.algo}", *_list_flags(facts.config), *fixed]
     space = build_own_space(row, lambda more: parse_config([*common, *more]), given)

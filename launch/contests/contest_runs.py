@@ -19,7 +19,7 @@ from launch.settings.runtimes import OFF
 from launch.sweeps.present_data import PresentData
 from launch.sweeps.recipes import ALGO, Recipe
 from launch.sweeps.tasks import Task
-from launch.sweeps.tuning.own_space import find_nearest_point
+from launch.sweeps.tuning.own_space import drop_idle, find_nearest_point
 from launch.sweeps.tuning.search_space import Settings, format_settings
 from launch.sweeps.tuning.trials import UNSEEN
 
@@ -64,12 +64,12 @@ class Builder:
         def resolve(further: Sequence[str]) -> RunConfig:
             return parse_config([*common, *further])
 
-        first = find_nearest_point(method.space, resolve)
+        first = drop_idle(find_nearest_point(method.space, resolve), method.space, resolve)
         privacy = getattr(resolve(format_settings(first)).algorithm, "privacy", None)
         if getattr(privacy, "is_active", False):
             expected = "0, since trials go on for longer, and the noise of a private run is planned for its rounds"
             raise FlagError(f"--dp_epsilon={privacy.epsilon:g}: expected {expected}")
-        return [dict(point) for point in draw_points(method.space, number, first=first)]
+        return [drop_idle(point, method.space, resolve) for point in draw_points(method.space, number, first=first)]
 
     def build(self, key: Key, settings: Settings, limits: Limits) -> Task:
         """A run.

@@ -20,6 +20,7 @@ from launch.runs.columns import METRICS_FILE, SUMMARY_FILE
 from launch.runs.run_records import RunPath, read_json, read_rounds
 from launch.settings.flags import parse_config
 from launch.settings.run_config import find_algorithm, find_idle, flag_values
+from launch.sweeps.tuning.even_points import BLOCK
 from launch.sweeps.tuning.own_space import build_own_space
 from launch.sweeps.tuning.search_space import SearchSpace, parse_search
 from reproductions.contests import experiments
@@ -35,6 +36,7 @@ FINE_TUNING = "fine_tuning"
 # Of what is written for all methods, by the names that some have for it.
 SAME = {"epochs": ("student_epochs", "local_epochs"), "optimizer": ("student_optimizer", "local_optimizer")}
 MOMENTUM = "server_momentum"
+MANY_STEPS = "800"  # of a new client that trains alone, which has seconds left
 SLOW = {
     REFERENCE: (
         "async_periodic",
@@ -62,8 +64,11 @@ class League(NamedTuple):
 
 
 def build_plan(rounds: int) -> Plan:
-    """Eight settings of each method in runs of a third, the best two whole on two seeds; five fresh seeds, or ten."""
-    return Plan(rounds, 8, 0.33, 2, (100, 101), 1, (0, 1, 2, 3, 4), 10)
+    """Nine settings of each method in runs of a third, the best two whole on two seeds; five fresh seeds, or ten.
+
+    Nine are a method's own settings and a block of points that lie evenly.
+    """
+    return Plan(rounds, 1 + BLOCK, 0.33, 2, (100, 101), 1, (0, 1, 2, 3, 4), 10)
 
 
 def build_contest(name: str) -> League:
@@ -128,7 +133,7 @@ def _search_momentum(method: Method, common: Sequence[str], fixed: Sequence[str]
 def _build_new_alone(common: Sequence[str]) -> Method:
     fixed = ("--start=initial",)
     own = _search(FINE_TUNING, common, fixed)
-    space = {name: own[name] for name in ("learning_rate", "steps")}
+    space = {"learning_rate": own["learning_rate"], "steps": (*own["steps"], MANY_STEPS)}
     return Method(LOCAL, "Local training", FINE_TUNING, fixed=fixed, space=space, role=ALONE, rounds=1)
 
 

@@ -65,6 +65,13 @@ def find_nearest_point(space: SearchSpace, resolve: Resolve) -> Settings:
     return point
 
 
+def drop_idle(point: Settings, space: SearchSpace, resolve: Resolve) -> dict[str, str]:
+    """The point without numbers that do nothing beside its choices, such as the rate of no steps at the end."""
+    choices = [f"--{name}={value}" for name, value in point.items() if not isinstance(space[name], Range)]
+    idle = find_idle(resolve(choices))
+    return {name: value for name, value in point.items() if not (isinstance(space[name], Range) and name in idle)}
+
+
 def _resolve_fitting(space: SearchSpace, resolve: Resolve) -> tuple[RunConfig, tuple[str, ...]]:
     """The settings of a run, and what had to be added: a choice, where the default of its setting does not fit it.
 

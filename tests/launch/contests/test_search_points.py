@@ -1,47 +1,75 @@
 """The points that trials take: different, even, always the same, and the settings as they are first."""
 
 import itertools
+from collections import Counter
 
 import pytest
+import scipy.stats
 
 from launch.contests.search_points import draw_points
 from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
-from launch.sweeps.tuning.even_points import _compute_share
+from launch.sweeps.tuning.even_points import _list_columns, _part, _tie
 from launch.sweeps.tuning.own_space import find_nearest_point
-from launch.sweeps.tuning.search_space import parse_search
+from launch.sweeps.tuning.search_space import Range, parse_search
 
 SPACE = parse_search("learning_rate=log(0.001,1);epochs=int(1,4);schedule=together|head_first")
 
 
 def test_the_points_are_these_on_every_machine():
     assert draw_points(SPACE, 4) == (
-        {"learning_rate": "0.0164", "epochs": "2", "schedule": "head_first"},
-        {"learning_rate": "0.0653", "epochs": "4", "schedule": "together"},
-        {"learning_rate": "0.26", "epochs": "1", "schedule": "head_first"},
-        {"learning_rate": "0.00412", "epochs": "3", "schedule": "together"},
+        {"learning_rate": "0.00365", "epochs": "1", "schedule": "head_first"},
+        {"learning_rate": "0.649", "epochs": "4", "schedule": "together"},
+        {"learning_rate": "0.115", "epochs": "1", "schedule": "together"},
+        {"learning_rate": "0.0205", "epochs": "4", "schedule": "head_first"},
     )
     assert draw_points(SPACE, 1, seed=1) != draw_points(SPACE, 1)
 
 
-def test_a_share_has_the_digits_of_the_index_in_the_other_order_and_exchanged():
-    """6 is 110 in the base 2: 0.011 are 3 eighths, and with 0 and 1 exchanged in the first place 0.111 are 7."""
-    as_they_are, exchanged = [0, 1], [1, 0]
-    assert _compute_share(6, [as_they_are] * 3) == 3 / 8
-    assert _compute_share(6, [exchanged, as_they_are, as_they_are]) == 7 / 8
-    assert _compute_share(5, [[0, 2, 1]] * 2) == pytest.approx(1 / 3 + 2 / 9), "12 in the base 3: 0.21, and so 0.12"
+def test_correlation_by_hand():
+    """The ranks 0 to 7 and the same with each two neighbours exchanged: 2 r - 7 has the squares 168, products 152."""
+    straight, exchanged = list(range(8)), [1, 0, 3, 2, 5, 4, 7, 6]
+    ranks = [_list_columns(0, own) for own in (straight, exchanged)]
+    assert _tie(*ranks) == pytest.approx((152 / 168) ** 2)
+    # Of two choices the first has the lower half: 8 times (1 - 1/2) and so on, with the ranks +-16 of 168 and 8.
+    half = _list_columns(2, straight)
+    assert len(half) == 1 and _tie(half, ranks[0]) == pytest.approx(32**2 / (8 * 168))
+    # Of three choices 3, 3 and 2 points have each: products -120, 24 and 96, squares 120, 120 and 96.
+    by_choice = [120**2 / (120 * 168), 24**2 / (120 * 168), 96**2 / (96 * 168)]
+    assert _tie(_list_columns(3, straight), ranks[0]) == pytest.approx(sum(by_choice) / 3)
+
+
+def test_distance_of_maxpro_by_hand():
+    assert _part(0, [2, 5], 0, 1) == -3
+    assert (_part(2, [2, 5], 0, 1), _part(2, [2, 3], 0, 1)) == (1.5, 0.5)
+    assert (_part(4, [2, 3], 0, 1), _part(4, [3, 4], 0, 1)) == (0.25, 1.25)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_each_part_of_a_range_has_its_share_of_the_first_points(seed):
-    for number in (2, 4, 8, 16):
-        points = draw_points(parse_search("a=float(0,1)"), number, seed)
-        assert sorted(int(float(point["a"]) * number) for point in points) == list(range(number))
-    # Of two choices and the thirds of a range, six points have each pair once; so have the next six.
-    points = draw_points(parse_search("a=float(0,3);b=x|y"), 12, seed)
-    for six in (points[:6], points[6:]):
-        pairs = sorted((int(float(point["a"])), point["b"]) for point in six)
-        assert pairs == list(itertools.product(range(3), "xy"))
+def test_of_each_eight_points_every_part_of_a_range_has_one_and_every_choice_its_share(seed):
+    points = draw_points(parse_search("a=float(0,1);b=x|y;c=int(1,4);d=p|q|r"), 16, seed)
+    for eight in (points[:8], points[8:]):
+        assert sorted(int(float(point["a"]) * 8) for point in eight) == list(range(8))
+        assert Counter(point["b"] for point in eight) == {"x": 4, "y": 4}
+        assert set(Counter(point["c"] for point in eight).values()) == {2}
+        assert sorted(Counter(point["d"] for point in eight).values()) == [2, 3, 3]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_settings_go_together(seed):
+    """What a method of the league has: where all points with steps at the end had large rates, none told them apart."""
+    space = parse_search("rate=log(0.005,1);steps=0|50;teacher=leader|cluster;momentum=float(0,0.9);weight=float(0,1)")
+    points = draw_points(space, 8, seed)
+    numbers = {
+        name: [float(point[name]) if isinstance(each, Range) else each.index(point[name]) for point in points]
+        for name, each in space.items()
+    }
+    for first, second in itertools.combinations(numbers.values(), 2):
+        assert abs(scipy.stats.spearmanr(first, second).correlation) < 0.3
+    with_steps = sorted(point["rate"] for point in points if point["steps"] == "50")
+    ranks = sorted(float(point["rate"]) for point in points)
+    halves = [ranks.index(float(rate)) // 4 for rate in with_steps]
+    assert sorted(halves) == [0, 0, 1, 1]
 
 
 def test_the_first_points_are_the_same_for_any_larger_number_and_all_differ():
@@ -61,7 +89,7 @@ def test_where_there_are_no_more_points_it_ends():
     assert draw_points({}, 6) == ({},) and draw_points(parse_search("a=1"), 6) == ({"a": "1"},)
     # Numbers that three digits do not tell apart, and that six do not.
     narrow = draw_points(parse_search("a=float(0.1,0.1001)"), 4)
-    assert [point["a"] for point in narrow] == ["0.100096", "0.100046", "0.100071", "0.100021"]
+    assert [point["a"] for point in narrow] == ["0.100006", "0.100094", "0.100044", "0.100069"]
     assert draw_points(parse_search("a=float(0.1,0.1000001)"), 3) == ({"a": "0.1"},)
 
 
