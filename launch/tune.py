@@ -41,7 +41,7 @@ from launch.sweeps.jobs import open_engine
 from launch.sweeps.present_data import PresentData
 from launch.sweeps.tuning.adaptive_search import open_study, run_adaptive_search
 from launch.sweeps.tuning.answer import MOST_ROWS, name_flagfile, say_best, say_next
-from launch.sweeps.tuning.request import HALTON, Flags, Request, check_output, parse_requests
+from launch.sweeps.tuning.request import EVEN, Flags, Request, check_output, parse_requests
 from launch.sweeps.tuning.scored_runs import (
     OpenEngine,
     ScoresOfTrials,
@@ -196,7 +196,7 @@ def _describe_trials(request: Request, outcomes: Sequence[Outcome]) -> str:
     """How many trials there were, and what chose them."""
     # Trial 0 is none of the grid's.
     count = sum(outcome.number > 0 for outcome in outcomes)
-    if request.sampler == HALTON:
+    if request.sampler == EVEN:
         return f"{format_count(count, 'trial')} whose settings lie evenly"
     if not request.is_adaptive:
         size = compute_grid_size(request.space)

@@ -207,7 +207,7 @@ def test_the_best_are_scored_anew_on_further_seeds_which_decide(tmp_path, search
         (["--search=learning_rate=log(0,1)"], "expected numbers above 0, which have a logarithm"),
         (["--search=epochs=int(1,3)", "--sampler=grid"], "--sampler=grid: does not go with a range in --search"),
         (["--sampler=grid", "--pruner=median"], "--sampler=grid: does not go with --pruner=median"),
-        (["--sampler=best"], "--sampler=best: expected one of grid, halton, tpe"),
+        (["--sampler=best"], "--sampler=best: expected one of grid, even, tpe"),
         (["--pruner=mean"], "--pruner=mean: did you mean median? expected one of none, median"),
         (["--first_pruning_round=2"], "--first_pruning_round: does nothing without --pruner=median"),
         (["--confirm_trials=2"], "--confirm_trials: does nothing without --confirm_seeds"),
@@ -428,7 +428,7 @@ def test_a_request_names_search_sampler_and_values(tmp_path):
     for more in ("--pruner=median", "--sampler=tpe"):
         assert parse_request(arguments(tmp_path, more)).sampler == "tpe"
         assert parse_request(arguments(tmp_path, "--search=epochs=int(1,3)", more)).sampler == "tpe"
-    assert parse_request(arguments(tmp_path, "--search=epochs=int(1,3)")).sampler == "halton"
+    assert parse_request(arguments(tmp_path, "--search=epochs=int(1,3)")).sampler == "even"
 
 
 @pytest.mark.parametrize("name", SEARCHES)

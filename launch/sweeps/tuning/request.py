@@ -32,7 +32,7 @@ from launch.sweeps.tuning.search_space import (
 from tff_algos.settings.config_fields import setting, texts
 
 OBJECTIVES = list_objectives()
-GRID, HALTON, TPE = "grid", "halton", "tpe"
+GRID, EVEN, TPE = "grid", "even", "tpe"
 NO_PRUNER, MEDIAN = "none", "median"
 CONFIRM_TRIALS = 3
 # Defaults. Of three seeds a difference can be decided; a grid of so many points is tried as a whole.
@@ -46,7 +46,7 @@ class Request(NamedTuple):
     Attributes:
       experiment: the settings that the trials start from.
       space: the choices or the range of each searched flag.
-      sampler: what chooses the trials, GRID, HALTON or TPE.
+      sampler: what chooses the trials, GRID, EVEN or TPE.
       num_trials: how many, at most.
       seeds: with which each is trained.
       rounds: of every run; None: the experiment's.
@@ -137,10 +137,10 @@ class Flags(JobsFlags):
     )
     sampler: str = setting(
         "",
-        f"{GRID} draws points of a grid at random, {HALTON} takes points that lie evenly, {TPE} learns from the trials "
-        f"before, by Optuna; by default {GRID} where all are choices, else {HALTON}, and {TPE} with --pruner.",
-        choices=("", GRID, HALTON, TPE),
-        expected=f"one of {GRID}, {HALTON}, {TPE}",
+        f"{GRID} draws points of a grid at random, {EVEN} takes points that lie evenly, {TPE} learns from the trials "
+        f"before, by Optuna; by default {GRID} where all are choices, else {EVEN}, and {TPE} with --pruner.",
+        choices=("", GRID, EVEN, TPE),
+        expected=f"one of {GRID}, {EVEN}, {TPE}",
     )
     pruner: str = setting(
         NO_PRUNER,
@@ -327,11 +327,11 @@ def _choose_sampler(values: Flags, space: SearchSpace) -> str:
     """The sampler that is asked for, or the plain one where that can do it."""
     is_pruned = values.pruner == MEDIAN
     if not values.sampler:
-        return TPE if is_pruned else HALTON if has_ranges(space) else GRID
+        return TPE if is_pruned else EVEN if has_ranges(space) else GRID
     if is_pruned and values.sampler != TPE:
         raise FlagError(f"--sampler={values.sampler}: does not go with --pruner={MEDIAN}; expected --sampler={TPE}")
     if values.sampler == GRID and has_ranges(space):
-        expected = f"--sampler={HALTON} or --sampler={TPE}"
+        expected = f"--sampler={EVEN} or --sampler={TPE}"
         raise FlagError(f"--sampler={GRID}: does not go with a range in --search; expected {expected}")
     return values.sampler
 

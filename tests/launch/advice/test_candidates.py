@@ -158,8 +158,9 @@ def test_the_first_trial_has_the_defaults_wherever_they_are_searched(data, facts
     for method in methods:
         first, *others = builder.choose_points(method, 4)
         flags = flag_values(parse_config([f"--algo={method.algo}", *data, *method.fixed]))
-        assert first.keys() == method.space.keys() and first not in others
-        for name, values in method.space.items():
+        idle = {"final_learning_rate"} if first.get("final_steps") == "0" else set()
+        assert first.keys() == method.space.keys() - idle and first not in others
+        for name, values in ((name, method.space[name]) for name in first):
             own = find_start({name: values}, {name: flags[name]})
             if name in method.start:
                 assert (method.name, name, first[name]) == ("local_only", "learning_rate", "0.003")
@@ -225,7 +226,12 @@ def test_batches_of_amfl_fit_the_smallest_client(fewest, natural, size):
     """Where clients are simulated another seed may have a smaller one."""
     facts = change(["--partition=natural"] if natural else (), train_examples=(fewest, 50.0, 90))
     [method] = [each for each in choose_methods(facts).methods if each.name == "amfl_p"]
-    assert method.fixed == (f"--support_size={size}", f"--query_size={size}", "--fine_tuning_steps=40")
+    assert method.fixed == (f"--support_size={size}", f"--query_size={size}", "--fine_tuning_steps=40", "--min_resource=1")
+
+
+def test_amfl_limits_steps_by_resources_where_profiles_may_have_them():
+    [method] = [each for each in choose_methods(change(["--device_profiles=phones"])).methods if each.name == "amfl_p"]
+    assert "--min_resource=1" not in method.fixed
 
 
 OWN = """
@@ -239,7 +245,8 @@ def test_methods_that_are_asked_for_stand_beside_those_that_always_are(tmp_path,
     assert list_names(FACTS, ("ditto", "scaffold", "fl_hc")) == [*ALWAYS, "ditto", "scaffold", "fl_hc"]
     (tmp_path / "my_advised_algorithm.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
-    space = {"epochs": ("1", "2"), "final_steps": ("0", "50")}
+    rates = Range("log", 0.005, 0.2)
+    space = {"epochs": ("1", "2"), "final_steps": ("0", "50"), "final_learning_rate": rates}
     *others, own = choose_methods(FACTS, ("my_advised_algorithm:ROW",), False).methods
     assert [method.name for method in others] == ["local_only", "fedavg"]
     assert (own.name, own.algo, own.space) == ("mine", "my_advised_algorithm:ROW", space)

@@ -97,8 +97,7 @@ def test_what_trials_of_the_league_have_chosen_lies_inside():
                 searched.low <= float(value) <= searched.high if isinstance(searched, Range) else value in searched
             )
             outside += [] if is_inside else [(row["experiment"], setting, value)]
-    # With a grid of three rates, of which this was the highest.
-    assert outside == [("fedsikd_league_rotated", "student_learning_rate", "1")]
+    assert not outside
 
 
 def test_rates_are_those_of_the_optimizer_that_clients_have():
@@ -139,7 +138,7 @@ def test_a_command_without_a_search_takes_the_algorithms_own_list(tmp_path):
     fedavg, ditto = parse_requests(["--algo=fedavg,ditto", *given, "--ditto_pull=1"])
     assert format_search(fedavg.space) == f"learning_rate={SGD_RATES};server_momentum=float(0.0,0.9)"
     assert ditto.space == fedavg.space, "its pull is given"
-    assert (fedavg.sampler, fedavg.num_trials, ditto.num_trials) == ("halton", 8, 8)
+    assert (fedavg.sampler, fedavg.num_trials, ditto.num_trials) == ("even", 8, 8)
     assert parse_request(["--algo=fedavg", "--pruner=median"]).sampler == "tpe"
     assert parse_request(["--algo=fedavg", "--sampler=tpe"]).sampler == "tpe"
 
@@ -184,11 +183,11 @@ def test_trials_of_a_table_are_known_again(tmp_path):
         (["--algo=fedavg", "--server_momentum=2"], "fedavg: --fedavg_server_momentum=2: expected a number"),
         (
             ["--algo=fedavg", "--sampler=grid"],
-            "does not go with a range in --search; expected --sampler=halton or",
+            "does not go with a range in --search; expected --sampler=even or",
         ),
         (
-            ["--algo=fedavg", "--sampler=halton", "--pruner=median"],
-            "--sampler=halton: does not go with --pruner",
+            ["--algo=fedavg", "--sampler=even", "--pruner=median"],
+            "--sampler=even: does not go with --pruner",
         ),
         (["--experiment=fedsikd/fedavg_mnist_alpha0.1"], "--search is missing: expected flags with their values"),
     ],
