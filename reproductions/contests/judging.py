@@ -11,7 +11,7 @@ from typing import NamedTuple
 from launch.pages.comparison.pairs import AHEAD, BEHIND, Pair, find_best, judge_pairs
 from launch.pages.comparison.seed_statistics import ERROR_RATE, LEAST_SEEDS, UNDECIDED, BySeed
 
-SYSTEMS = ("fedsikd", "fedcd", "async_periodic", "amfl_p")  # the four
+SYSTEMS = {"fedsikd": "FedSiKD", "fedcd": "FedCD", "async_periodic": "asynchronous FL", "amfl_p": "AMFL-P"}  # the four
 REFERENCES = ("oracle",)  # which know the groups of the clients, as no method does, and are no rivals
 GROUPS = ("ifca", "cfl", "fl_hc", "fedcd")  # which part the clients into groups by what they learn
 BEST, BEST_GROUP, BEST_PLAIN = "best", "best of the groups", "best without steps at the end"

@@ -6,6 +6,7 @@ All tables read their verdicts from one family of pairs a contest (`judging`).
 
 import functools
 import pathlib
+import statistics
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from launch.console.shown_text import format_count
+from launch.contests.problem import COMMON, OWN
 from launch.pages.comparison.pairs import AHEAD
 from launch.pages.comparison.seed_statistics import UNDECIDED, BySeed, compute_mean, subtract_by_seed
 from launch.pages.plots.style import COLORS, MARKERS
@@ -29,7 +31,7 @@ from launch.sweeps.tuning.search_space import find_end, parse_search
 from reproductions.contests.experiments import EQUAL, TABLE, name_experiment, read_trials, split_argument, split_name
 from reproductions.contests.judging import REFERENCES, SYSTEMS, Judged, judge
 from reproductions.contests.predictions import HELD, OPEN, PREDICTIONS, list_asked, tell_outcome
-from reproductions.contests.problems import PROBLEMS, find_judged, name_clients, name_judged, read_words
+from reproductions.contests.problems import NEW, PROBLEMS, find_judged, name_clients, name_judged, read_words
 from reproductions.engine.collection import read_toml
 from reproductions.engine.figures import GREY, Panel, arrange, draw_panels, paint_means
 from reproductions.engine.page import compose_report, fold
@@ -41,21 +43,23 @@ if TYPE_CHECKING:
 
 BASELINE = "fedavg"
 LIMITS = {"seconds": "most_virtual_s", "bytes": "most_bytes", "rounds": "rounds"}
-SHARES = OWN, WORST_TENTH, COMMON = "own", "worst_tenth", "common"
-COSTS = {"MB": ".1f", "device seconds": ".0f", "rounds": ".0f"}  # how their means look
+WORST_TENTH = "worst_tenth"
+SHARES = (OWN, WORST_TENTH, COMMON)
+COSTS = {"MB": ".1f", "device seconds": ".1f", "rounds": ".0f"}  # how their means look
 NOT_RUN, NO_RESULT = "not run", "no result"
 LIMITING = EQUAL[:2]  # what the first league limited at once
 FLOOR = "without a model"
 HEADINGS = {"seconds": "At equal device seconds", "bytes": "At equal bytes", "rounds": "At equal rounds"}
 MARKS = dict(zip(EQUAL, MARKERS, strict=False))
-BESIDE_BEST, ABOVE = "beside the best (points)", "above FedAvg (points)"
+BESIDE_BEST, ABOVE, MEDIAN = "beside the best (points)", "above FedAvg (points)", "median"
+JUDGED_BY = {OWN: "clients' own test data", NEW: "new clients' own test data", COMMON: "common test set"}
 ANSWERS = [
-    *("equal", "problem", "best", "accuracy (%)", "not told from it", ABOVE),
+    *("equal", "problem", "judged by", "best", "accuracy (%)", "not told from it", ABOVE),
     *("best of the four systems", BESIDE_BEST, "sentence"),
 ]
 STANDINGS = [
     *("equal", "problem", "method", "seeds", "own accuracy (%)", "worst tenth (%)", "common test set (%)"),
-    *(*COSTS, "ended by", "settings", BESIDE_BEST, "behind it in", "verdict"),
+    *(*COSTS, "ended by", "settings", BESIDE_BEST, MEDIAN, "behind it in", "verdict"),
 ]
 TITLE = "The league: beside the best method of each problem, by seed, with the 95 % interval of each pair alone"
 
@@ -97,6 +101,15 @@ class Contest:
         """In how many seeds it is behind the best method, of those that both have."""
         found = subtract_by_seed(self.values[method], self.values[self.judged.best]).values()
         return f"{sum(value < 0 for value in found)} of {len(found)}"
+
+    def subtract_best(self, method: str) -> list[str]:
+        """How far a method is ahead of the best: the mean by seed with its interval, the median, how often behind."""
+        best = self.judged.best if self.judged else ""
+        if best in ("", method):
+            return ["", "", ""]
+        found = list(subtract_by_seed(self.values[method], self.values[best]).values())
+        median = f"{100 * statistics.median(found):+.2f}" if found else ""
+        return [self.subtract(method, best), median, self.count_behind(method)]
 
     def show_settings(self, method: str) -> str:
         """What trials chose, numbers at an end of what was searched marked so."""
@@ -170,19 +183,24 @@ def _find_end(run: RunRecord, equal: str) -> str:
 
 def tabulate_answers(contests: Iterable[Contest]) -> Table:
     """A row a contest: what is best, what cannot be told from it, and the sentence of it."""
-    return Table(ANSWERS, [[each.equal, each.words["title"], *_answer(each)] for each in contests])
+    return Table(ANSWERS, [[*_name(each), *_answer(each)] for each in contests])
+
+
+def _name(contest: Contest) -> list[str]:
+    return [contest.equal, contest.words["title"], JUDGED_BY[name_judged(contest.problem)]]
 
 
 def _answer(contest: Contest) -> list[str]:
     judged, titles = contest.judged, contest.titles
     if judged is None:
-        return [""] * (len(ANSWERS) - 2)
+        return [""] * (len(ANSWERS) - 3)
     alike = ", ".join(titles[name] for name in judged.alike)
     counted = ", ".join(f"{titles[name]} (behind in {contest.count_behind(name)})" for name in judged.alike)
     systems = {name: judged.values[name] for name in SYSTEMS if name in judged.values}
     system = max(systems, key=lambda name: compute_mean(systems[name].values()), default="")
     missing = NO_RESULT if contest.without.keys() & set(SYSTEMS) else ""
-    sentence = f"On {contest.words['title']}, use {titles[judged.best]}"
+    shared = ", for one model that all share" if name_judged(contest.problem) == COMMON else ""
+    sentence = f"On {contest.words['title']}{shared}, use {titles[judged.best]}"
     sentence += f"; the seeds do not tell it from: {alike}." if alike else "."
     return [
         titles[judged.best],
@@ -213,7 +231,6 @@ def _show_method(contest: Contest, name: str, own: pd.DataFrame) -> list[str]:
     judged = contest.judged
     ended = own["ended by"].value_counts()
     best = judged.best if judged else ""
-    behind = contest.count_behind(name) if best not in ("", name) else ""
     verdict = "knows the groups" if name in REFERENCES else "best"
     if best not in ("", name) and name not in REFERENCES:
         verdict = {UNDECIDED: "not told from it", AHEAD: "behind"}.get(judged.find(best, name), "ahead")
@@ -225,8 +242,7 @@ def _show_method(contest: Contest, name: str, own: pd.DataFrame) -> list[str]:
         *(f"{compute_mean(own[cost]):{digits}}" for cost, digits in COSTS.items()),
         ", ".join(f"{what} ({number})" if len(ended) > 1 else what for what, number in ended.items()),
         contest.show_settings(name),
-        contest.subtract(name, best),
-        behind,
+        *contest.subtract_best(name),
         verdict,
     ]
 
@@ -245,23 +261,53 @@ def tabulate_predictions(contests: Iterable[Contest]) -> Table:
     return Table(["equal", "problem", "expected", "refuted by", "outcome", "since"], rows)
 
 
+def sum_up_shortly(contests: Sequence[Contest]) -> str:
+    """In how many contests one of the four systems wins."""
+    asked = [each for each in contests if each.judged]
+    won = [each for each in asked if _is_won(each)]
+    number = format_count(len(asked), "contest")
+    if not won:
+        return f"None of the four systems is ahead of all rivals in any of {number}."
+    where = [f"{each.titles[each.judged.best]} on {each.words['title']} at equal {each.equal}" for each in won]
+    return f"Of {number}, one of the four systems is ahead of all rivals in {len(won)}: {'; '.join(where)}."
+
+
 def sum_up(contests: Sequence[Contest]) -> str:
     """Which of the four systems wins, and where, at equal device seconds and at equal bytes."""
     sentences = []
     for equal in EQUAL:
         asked = [each for each in contests if each.equal == equal and each.judged]
         where = HEADINGS[equal].lower()
-        won = [each for each in asked if each.judged.best in SYSTEMS and not each.judged.alike]
+        won = [each for each in asked if _is_won(each)]
         near = [each for each in asked if _list_near(each) and each not in won]
         if not asked:
             continue
         winners = "; ".join(f"{each.titles[each.judged.best]} on {each.words['title']}" for each in won)
-        said = f"{where}, {winners or 'none of FedSiKD, FedCD, asynchronous FL and AMFL-P'} is ahead of all rivals, "
-        said += f"of {format_count(len(asked), 'problem')}"
+        said = f"{where}, {winners or 'none of the four systems'} is ahead of all rivals, "
+        ran = [f"{title} in {sum(_has_run(each, name) for each in asked)}" for name, title in SYSTEMS.items()]
+        said += f"of {format_count(len(asked), 'contest')} ({', '.join(ran)})"
         if near:
             said += f"; not told from the best: {'; '.join(map(_say_near, near))}"
         sentences.append(f"{said[0].upper()}{said[1:]}.")
     return " ".join(sentences) or "No contest was run."
+
+
+def _is_won(contest: Contest) -> bool:
+    return contest.judged.best in SYSTEMS and not contest.judged.alike
+
+
+def _has_run(contest: Contest, system: str) -> bool:
+    return system in contest.values or system in contest.without
+
+
+def list_missing(predictions: Table) -> str:
+    """Which contests have not been run, in a sentence; "" if all have."""
+    said = []
+    for equal, heading in HEADINGS.items():
+        rows = [row for row in predictions.records if row["equal"] == equal]
+        missing = [row["problem"] for row in rows if row["outcome"] == NOT_RUN]
+        said += [f"{heading.lower()} {'; '.join(missing)}"] if missing else []
+    return f"**Not run:** {', and '.join(said)}." if said else ""
 
 
 def _list_near(contest: Contest) -> list[str]:
@@ -300,19 +346,21 @@ def compose_contests(tables: Mapping[str, Table]) -> list[str]:
             continue
         # Bold is what the seeds decide: one method is best, and told from all others.
         shown = [
-            [problem, best if alike else f"**{best}**", accuracy, alike, *further]
-            for problem, best, accuracy, alike, *further in own
+            [problem, judged_by, best if alike else f"**{best}**", accuracy, alike, *further]
+            for problem, judged_by, best, accuracy, alike, *further in own
         ]
         blocks += [f"## {heading}", format_table(Table(ANSWERS[1:-1], shown))]
         problems = []
         for row in answers.records:
             if row["equal"] == equal:
                 lines = [line[2:] for line in standings.rows if line[:2] == [equal, row["problem"]]]
-                problems += [f"### {row['problem']}", _find_what(row["problem"]), row["sentence"]]
+                words = f"{_find_what(row['problem'])} Judged by the {row['judged by']}."
+                problems += [f"### {row['problem']}", words, row["sentence"]]
                 problems.append(format_table(Table(STANDINGS[2:], lines)))
         blocks.append(fold(f"All methods {heading.lower()}", *problems))
     predictions = tables["predictions"]
     put = Table(predictions.columns, [row for row in predictions.rows if NOT_RUN not in row])
+    blocks += [list_missing(predictions)] if list_missing(predictions) else []
     blocks += ["## Predictions", count_predictions(put)]
     blocks.append(fold("What was expected before the first run, and what came", format_table(put)))
     return [*blocks, fold("What the first league said, and why it changed", format_table(tables["changes"]))]
@@ -332,7 +380,9 @@ def build_league_report(paper: Paper, runs: Sequence[RunRecord]) -> Report:
     contests = list_contests(runs, _read_kept_trials())
     answers = tabulate_answers(contests)
     tables = {
-        "answer": Table(("about", "sentence"), [["the four systems", sum_up(contests)]]),
+        "answer": Table(
+            ("about", "sentence"), [["the four systems", sum_up(contests)], ["in short", sum_up_shortly(contests)]]
+        ),
         "answers": answers,
         "changes": tabulate_changes(answers),
         "standings": tabulate_standings(contests),
@@ -369,7 +419,7 @@ def _build_panel(contests: Sequence[Contest]) -> Panel:
         for label, name in zip(ax.get_yticklabels(), names, strict=True):
             label.set_color(COLORS[0] if name in SYSTEMS else "#000000")
 
-    of = "common test set" if first.words.get("judged") == COMMON else "own test data"
+    of = JUDGED_BY[name_judged(first.problem)]
     axes = {"title": textwrap.fill(first.words["title"], width=33), "xlabel": f"points beside the best, {of}"}
     return Panel(axes=axes, paint=paint)
 

@@ -13,12 +13,13 @@ from reproductions.engine.tables import Table
 
 EXPERIMENTS = "experiments"  # the name of the table
 ABSENT = "not run"
-COLUMNS = ("experiment", "data", "seeds", "rounds", "seconds")
+PLANNED = "planned rounds"
+COLUMNS = ("experiment", "data", "seeds", "rounds", PLANNED, "seconds")
 TRAIN_SECONDS = "train_seconds"  # of a run's summary
 
 
 def tabulate_experiments(runs: Iterable[RunRecord]) -> Table:
-    """A row an experiment: its kept runs' data, seeds and rounds, and the mean seconds that a seed trained."""
+    """A row an experiment: its kept runs' data, seeds and rounds, those planned, and the mean seconds of a seed."""
     by_experiment: dict[str, list[RunRecord]] = defaultdict(list)
     for run in runs:
         by_experiment[run.experiment].append(run)
@@ -29,7 +30,8 @@ def tabulate_experiments(runs: Iterable[RunRecord]) -> Table:
         seeds = ", ".join(map(str, sorted(run.flags["seed"] for run in own)))
         rounds = str(max(max(run.rounds, default=0) for run in own))
         full_name = known[name].full_name if name in known else name
-        rows.append([full_name, data, seeds, rounds, f"{statistics.fmean(seconds):.1f}" if seconds else ""])
+        planned = str(max(run.flags["rounds"] for run in own))
+        rows.append([full_name, data, seeds, rounds, planned, f"{statistics.fmean(seconds):.1f}" if seconds else ""])
     return Table(COLUMNS, rows)
 
 
@@ -47,7 +49,8 @@ def tabulate_commands(entries: Sequence[Mapping[str, Any]], experiments: Table, 
     kept = {record["experiment"]: record for record in experiments.records}
     rows = []
     for entry in entries:
-        names = [each.full_name for each in match_experiments(entry["experiments"])]
+        matched = match_experiments(entry["experiments"])
+        names = [each.full_name for each in matched]
         found = [kept[name] for name in names if name in kept]
         seeds = [set(map(int, record["seeds"].split(", "))) for record in found]
         # The last that all have: the first ones were looked at before some claims were put.
@@ -55,7 +58,12 @@ def tabulate_commands(entries: Sequence[Mapping[str, Any]], experiments: Table, 
         data = ", ".join(dict.fromkeys(record["data"] for record in found))
         seconds = [float(record["seconds"]) for record in found if record["seconds"]]
         takes = format_duration(sum(seconds)) if len(seconds) == len(names) else ABSENT
-        pattern = shlex.quote(entry["experiments"])
-        command = f"python -m launch.sweep --experiments={pattern} --seeds={seed} --same_data_as={archive}"
+        flags = [f"--experiments={shlex.quote(entry['experiments'])}", f"--seeds={seed}"]
+        # Runs that were planned for fewer rounds than their experiment has.
+        planned = {record["experiment"]: int(record[PLANNED]) for record in found}
+        whole = {each.full_name: int(each.flags["rounds"]) for each in matched if "rounds" in each.flags}
+        if any(planned[name] != whole[name] for name in planned.keys() & whole.keys()):
+            flags.append(f"--rounds={max(planned.values())}")
+        command = f"python -m launch.sweep {' '.join(flags)} --same_data_as={archive}"
         rows.append([entry["row"], f"`{command}`", data or ABSENT, str(len(names)), takes])
     return Table(["row", "command", "data", "runs", "takes here"], rows)

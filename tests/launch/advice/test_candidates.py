@@ -226,7 +226,12 @@ def test_batches_of_amfl_fit_the_smallest_client(fewest, natural, size):
     """Where clients are simulated another seed may have a smaller one."""
     facts = change(["--partition=natural"] if natural else (), train_examples=(fewest, 50.0, 90))
     [method] = [each for each in choose_methods(facts).methods if each.name == "amfl_p"]
-    assert method.fixed == (f"--support_size={size}", f"--query_size={size}", "--fine_tuning_steps=40", "--min_resource=1")
+    assert method.fixed == (
+        f"--support_size={size}",
+        f"--query_size={size}",
+        "--fine_tuning_steps=40",
+        "--min_resource=1",
+    )
 
 
 def test_amfl_limits_steps_by_resources_where_profiles_may_have_them():

@@ -12,6 +12,7 @@ from reproductions.contests.tables import (
     count_predictions,
     list_contests,
     sum_up,
+    sum_up_shortly,
     tabulate_answers,
     tabulate_changes,
     tabulate_predictions,
@@ -86,10 +87,11 @@ def test_the_standings_say_all_of_a_method_and_give_one_verdict(contests):
     ]
     best, tuned, fedavg, alone, floor = building
     assert best["verdict"] == "best" and best["own accuracy (%)"] == "80.01 ± 0.16" and best["MB"] == "4.5"
-    assert (best["ended by"], fedavg["ended by"], best["device seconds"]) == ("seconds", "rounds", "60")
+    assert (best["ended by"], fedavg["ended by"], best["device seconds"]) == ("seconds", "rounds", "60.0")
     assert best["settings"] == "learning_rate=0.3 (upper end), inner_rate=0.1" and best["common test set (%)"]
     assert (tuned["verdict"], alone["verdict"], alone["behind it in"]) == ("not told from it", "behind", "5 of 5")
-    assert alone["beside the best (points)"].startswith("-10.01 [-10.") and floor["own accuracy (%)"] == "20.00 ± 0.00"
+    assert alone["beside the best (points)"].startswith("-10.01 [-10.") and alone["median"] == "-10.11"
+    assert floor["own accuracy (%)"] == "20.00 ± 0.00"
     oracle = next(row for row in rows if row["method"] == "oracle")
     assert (oracle["verdict"], oracle["behind it in"]) == ("knows the groups", "0 of 5")
     assert (rows[-1]["method"], rows[-1]["seeds"], rows[-1]["verdict"]) == ("FedSiKD", "0", "no result: too dear")
@@ -104,9 +106,18 @@ def test_the_answers_name_the_data_and_who_wins(contests):
     assert rotated["sentence"] == "On MNIST, rotated, use FedCD." and rotated["not told from it"] == ""
     assert rotated["above FedAvg (points)"].startswith("+40.00 [")
     assert sum_up(contests) == (
-        "At equal device seconds, none of FedSiKD, FedCD, asynchronous FL and AMFL-P is ahead of all rivals, of 1 "
-        "problem; not told from the best: AMFL-P on building, new sensors. At equal bytes, FedCD on MNIST, rotated is "
-        "ahead of all rivals, of 1 problem."
+        "At equal device seconds, none of the four systems is ahead of all rivals, of 1 contest (FedSiKD in 0, FedCD "
+        "in 0, asynchronous FL in 0, AMFL-P in 1); not told from the best: AMFL-P on building, new sensors. At equal "
+        "bytes, FedCD on MNIST, rotated is ahead of all rivals, of 1 contest (FedSiKD in 1, FedCD in 1, asynchronous "
+        "FL in 0, AMFL-P in 0)."
+    )
+
+
+def test_in_short_who_wins(contests):
+    building, _ = contests
+    assert sum_up_shortly([building]) == "None of the four systems is ahead of all rivals in any of 1 contest."
+    assert sum_up_shortly(contests) == (
+        "Of 2 contests, one of the four systems is ahead of all rivals in 1: FedCD on MNIST, rotated at equal bytes."
     )
 
 
@@ -148,9 +159,35 @@ def test_the_page_has_a_table_for_each_limit(contests):
     blocks = compose_contests(found)
     text = "\n\n".join(blocks).replace("\N{NO-BREAK SPACE}", " ")
     assert text.index("## At equal device seconds") < text.index("## At equal bytes") < text.index("## Predictions")
-    assert "| MNIST, rotated | **FedCD** | 90.00 ± 0.16 |  | +40.00" in text
-    assert "| building, new sensors | AMFL-P | 80.01 ± 0.16 | FedAvg + fine-tuning (behind in " in text
+    assert "| MNIST, rotated | clients' own test data | **FedCD** | 90.00 ± 0.16 |  | +40.00" in text
+    assert (
+        "| building, new sensors | new clients' own test data | AMFL-P | 80.01 ± 0.16 | FedAvg + fine-tuning (" in text
+    )
     assert "### MNIST, rotated\n\nMNIST in four groups of clients" in text
+    assert "Judged by the clients' own test data." in text
+    assert "**Not run:** at equal device seconds HAR, new people; " in text and "MNIST, few images" in text
+
+
+def test_one_model_for_all_is_said_where_the_common_test_set_judges(write):
+    runs = [
+        write(name, "bytes", "tiny", seed, reached)
+        for name, reached in (("fedavg", 0.7), ("fedsikd", 0.6))
+        for seed in range(3)
+    ]
+    (row,) = tabulate_answers(list_contests(runs, [])).records
+    assert row["judged by"] == "common test set"
+    assert row["sentence"].startswith(
+        "On MNIST, few images and a tiny student, for one model that all share, use fedavg"
+    )
+
+
+def test_a_seed_that_failed_does_not_move_the_median(write):
+    """By seed -1, -1, -1, -1 and -40 points: the mean is -8.8, the median -1."""
+    runs = [write("fedavg", "seconds", "har", seed, 0.8) for seed in range(5)]
+    runs += [write("scaffold", "seconds", "har", seed, reached) for seed, reached in enumerate((*4 * (0.79,), 0.4))]
+    _, row = (row for row in tabulate_standings(list_contests(runs, [])).records if row["method"] != "without a model")
+    assert row["beside the best (points)"].startswith("-8.80 [") and row["median"] == "-1.00"
+    assert (row["behind it in"], row["verdict"]) == ("5 of 5", "not told from it")
 
 
 def test_the_report_and_its_figure(contests, write, tmp_path, monkeypatch):

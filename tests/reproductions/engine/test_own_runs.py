@@ -3,8 +3,10 @@
 import json
 
 from launch.runs.columns import SUMMARY_FILE
+from launch.settings.experiments import list_experiments
 from reproductions.engine.counted_runs import collect_runs
-from reproductions.engine.own_runs import tabulate_experiments
+from reproductions.engine.own_runs import COLUMNS, tabulate_commands, tabulate_experiments
+from reproductions.engine.tables import Table
 
 CELL = "fedsikd_mnist_alpha0.1"
 
@@ -21,8 +23,24 @@ def test_an_experiment_has_its_data_seeds_rounds_and_mean_seconds(tmp_path, writ
     config.write_text(json.dumps({**json.loads(config.read_text()), "data": {"dataset": "mnist subset"}}))
     runs, _ = collect_runs(tmp_path)
     columns, rows = tabulate_experiments(runs)
-    assert columns == ("experiment", "data", "seeds", "rounds", "seconds")
+    assert columns == ("experiment", "data", "seeds", "rounds", "planned rounds", "seconds")
     assert rows == [
-        ["fedsikd/fedavg_mnist_alpha0.1", "mnist subset", "0", "1", ""],
-        [f"fedsikd/{CELL}", "mnist", "0, 2", "5", "15.5"],
+        ["fedsikd/fedavg_mnist_alpha0.1", "mnist subset", "0", "1", "70", ""],
+        [f"fedsikd/{CELL}", "mnist", "0, 2", "5", "70", "15.5"],
     ]
+
+
+def test_a_command_trains_as_many_rounds_as_the_kept_runs_had():
+    """Those of the experiment are not said again; where a limit ended a run, what was planned counts."""
+    entry = {"row": "cell", "experiments": f"fedsikd/{CELL}"}
+    whole = int(list_experiments()[CELL].flags["rounds"])
+
+    def spell(planned):
+        row = [f"fedsikd/{CELL}", "mnist", "0, 2", "3", str(planned), "15.5"]
+        [[_, command, *_]] = tabulate_commands([entry], Table(COLUMNS, [row]), "a.zip").rows
+        return command
+
+    assert (
+        spell(10) == f"`python -m launch.sweep --experiments=fedsikd/{CELL} --seeds=2 --rounds=10 --same_data_as=a.zip`"
+    )
+    assert "--rounds" not in spell(whole)
