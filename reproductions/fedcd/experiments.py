@@ -406,11 +406,13 @@ TRIED_FIRST = {  # what one would try first, with FedAvg's training: algorithm, 
 def list_rivals() -> Iterator[Experiment]:
     """FedAvg with steps at the end, and IFCA, beside FedCD as its authors train."""
     prints = "nothing; the paper compares FedCD with FedAvg alone."
-    for size in ("authors_small", "authors"):
+    for size, rounds in {"authors_small": 45, "authors": 60}.items():
+        at_end = dict.fromkeys(("rounds_per_evaluation", "rounds_per_shared_evaluation"), rounds)
+        seldom = ours("the end alone counts, and every evaluation takes the steps at the end anew", **at_end)
         for algo, variant, words, searched in TRIED_FIRST.values():
             alike = ours("as FedAvg beside FedCD, so that only the algorithm differs", algo=algo)
             chosen = ours("where the search in the small size starts (reproductions/fedcd/searches.py)", **searched)
-            settings = [*list_settings("fedavg", "hierarchical", size), alike, chosen]
+            settings = [*list_settings("fedavg", "hierarchical", size), alike, chosen, seldom]
             shows = "what one would try first, beside Table 1 of the FedCD paper."
             yield make_row((algo, "hierarchical", size), settings, shows, variant, words, prints)
 
