@@ -12,7 +12,7 @@ from launch.settings.errors import FlagError
 from launch.settings.flags import parse_config
 from launch.settings.run_config import find_algorithm
 from launch.settings.setting_names import read_name
-from launch.sweeps.tuning.own_space import build_own_space
+from launch.sweeps.tuning.own_space import build_own_space, drop_idle
 from launch.sweeps.tuning.request import parse_request, parse_requests
 from launch.sweeps.tuning.scored_runs import list_trials
 from launch.sweeps.tuning.search_space import (
@@ -206,3 +206,12 @@ def test_an_own_algorithm_may_have_a_list():
     wrong = dataclasses.replace(row, searched={"alpha": "log(0,1)"})
     with pytest.raises(FlagError, match=r"^--algo=feddyn: its searched: 'alpha=log\(0,1\)': expected numbers above 0"):
         build_own_space(wrong, resolve)
+
+
+def test_a_point_leaves_out_numbers_that_do_nothing_beside_its_choices():
+    """Of no steps at the end the rate; `launch.train` would refuse it."""
+    space = parse_search("final_steps=0|50;final_learning_rate=log(0.005,0.2);learning_rate=log(0.01,1)")
+    point = {"final_steps": "50", "final_learning_rate": "0.1", "learning_rate": "0.3"}
+    resolve = resolve_of("--algo=fedavg")
+    assert drop_idle(point, space, resolve) == point
+    assert drop_idle({**point, "final_steps": "0"}, space, resolve) == {"final_steps": "0", "learning_rate": "0.3"}
