@@ -92,11 +92,18 @@ def build_contest(name: str) -> League:
         if judged == NEW:
             # Without a model from others, a new client trains its own from random weights.
             methods = [_build_new_alone(common), *(each for each in methods if each.role != ALONE)]
+    if judged == COMMON:
+        # Steps on clients' own data at the end change nothing of the shared model.
+        methods = [each._replace(space=_drop_final(each.space)) for each in methods]
     spaces = {method.name: method.space for method in methods}
     alike = CONTESTS[ALL]["same_space"]
     methods = [each._replace(space=spaces[alike.get(each.name, each.name)]) for each in methods]
     methods += [_build_variant(name, methods, **given) for name, given in words.get("variants", {}).items()]
     return League(problem, tuple(methods), build_plan(words["rounds"]))
+
+
+def _drop_final(space: SearchSpace) -> SearchSpace:
+    return {name: values for name, values in space.items() if not name.startswith("final_")}
 
 
 def _build_variant(name: str, methods: Sequence[Method], of: str, title: str, flags: Sequence[str]) -> Method:

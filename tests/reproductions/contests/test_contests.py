@@ -70,6 +70,10 @@ def test_the_methods_of_digits_have_one_local_work(monkeypatch):
     monkeypatch.setitem(CONTESTS, "digits", {**words, "judged": "new", "methods": ["ifca"]})
     new = {method.name: method for method in build_contest("digits").methods}
     assert new.keys() == {"local_only", "fedavg", "ifca"}
+    monkeypatch.setitem(CONTESTS, "digits", {**words, "judged": "common", "methods": ["fedcd"]})
+    common = {method.name: method for method in build_contest("digits").methods}
+    assert "final_steps" in found["fedcd"].space
+    assert not [name for name in common["fedcd"].space if name.startswith("final_")], "they change no shared model"
     variants = {"ifca_two": {"of": "ifca", "title": "IFCA, two", "flags": ["--num_models=2"]}}
     monkeypatch.setitem(CONTESTS, "digits", {**words, "methods": ["ifca"], "variants": variants})
     varied = {method.name: method for method in build_contest("digits").methods}
