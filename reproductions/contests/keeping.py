@@ -14,7 +14,7 @@ from launch.settings.flags import parse_config
 from launch.settings.run_config import find_algorithm, find_idle, flag_values
 from launch.sweeps.tuning.search_space import Settings, format_search, format_settings
 from reproductions.contests.contests import title_methods
-from reproductions.contests.experiments import CHOSEN, COLUMNS, name_experiment, read_trials, split_argument
+from reproductions.contests.experiments import CHOSEN, COLUMNS, name_experiment, read_trials, split_argument, split_name
 from reproductions.engine.collection import FOLDER
 from reproductions.engine.paper import ALWAYS_KEPT
 from tff_algos.settings.config_fields import format_value
@@ -28,8 +28,8 @@ def keep_trials(outcome: Outcome, equal: str, path: pathlib.Path) -> None:
     """Writes the table, in which the rows of this contest are replaced."""
     titles = title_methods(outcome)
     rows = [row for each in outcome.entered for row in _list_trials(each, outcome, equal, titles)]
-    anew = {row["experiment"] for row in rows}
-    before = [row for row in read_trials(path) if row["experiment"] not in anew]
+    contest = (equal, outcome.problem.name)
+    before = [row for row in read_trials(path) if split_name(row["experiment"])[1:] != contest]
     ordered = sorted([*before, *rows], key=lambda row: (row["experiment"], int(row["trial"])))
     write_table(path, COLUMNS, [[row[column] for column in COLUMNS] for row in ordered])
 
@@ -75,10 +75,10 @@ def keep_runs(outcome: Outcome, equal: str, path: pathlib.Path) -> None:
     names = {
         each.method.name: name_experiment(each.method.name, equal, outcome.problem.name) for each in outcome.entered
     }
-    before = []
+    before, contest = [], (equal, outcome.problem.name)
     if path.is_file():
         there = ((run_dir, run_dir.parent.name) for run_dir in find_run_dirs(open_runs(path)))
-        before = [_read(run_dir, name) for run_dir, name in there if name not in names.values()]
+        before = [_read(run_dir, name) for run_dir, name in there if split_name(name)[1:] != contest]
     own = [_read(run, names[each.method.name]) for each in outcome.entered for run in each.runs.values()]
     archive_runs([*before, *own], path, KEPT)
 

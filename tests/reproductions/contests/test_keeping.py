@@ -118,3 +118,13 @@ def test_a_contest_that_is_kept_again_takes_its_own_place(outcome, tmp_path):
     fewer = outcome._replace(entered=(one._replace(runs={0: one.runs[0]}), *outcome.entered[1:]))
     keep_runs(fewer, "bytes", archive)
     assert len(find_run_dirs(open_runs(archive))) == 7
+
+
+def test_a_method_that_left_the_contest_leaves_what_is_kept(outcome, tmp_path):
+    table, archive = tmp_path / "trials.csv", tmp_path / "contests.zip"
+    for made in (outcome, outcome._replace(entered=outcome.entered[:1])):
+        keep_trials(made, "seconds", table)
+        keep_runs(made, "seconds", archive)
+    [name] = {row["experiment"] for row in read_trials(table)}
+    assert name == name_experiment(outcome.entered[0].method.name, "seconds", outcome.problem.name)
+    assert {run_dir.parent.name for run_dir in find_run_dirs(open_runs(archive))} == {name}
