@@ -63,12 +63,12 @@ class League(NamedTuple):
     plan: Plan
 
 
-def build_plan(rounds: int) -> Plan:
+def build_plan(rounds: int, blocks: int = 1) -> Plan:
     """Nine settings of each method in runs of a third, the best two whole on two seeds; five fresh seeds, or ten.
 
-    Nine are a method's own settings and a block of points that lie evenly.
+    Nine are a method's own settings and a block of points that lie evenly; with more blocks, more are whole as well.
     """
-    return Plan(rounds, 1 + BLOCK, 0.33, 2, (100, 101), 1, (0, 1, 2, 3, 4), 10)
+    return Plan(rounds, 1 + blocks * BLOCK, 0.33, 2 * blocks, (100, 101), 1, (0, 1, 2, 3, 4), 10)
 
 
 def build_contest(name: str) -> League:
@@ -99,7 +99,7 @@ def build_contest(name: str) -> League:
     alike = CONTESTS[ALL]["same_space"]
     methods = [each._replace(space=spaces[alike.get(each.name, each.name)]) for each in methods]
     methods += [_build_variant(name, methods, **given) for name, given in words.get("variants", {}).items()]
-    return League(problem, tuple(methods), build_plan(words["rounds"]))
+    return League(problem, tuple(methods), build_plan(words["rounds"], words.get("blocks", 1)))
 
 
 def _drop_final(space: SearchSpace) -> SearchSpace:

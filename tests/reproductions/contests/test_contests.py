@@ -51,7 +51,9 @@ def test_methods_differ_in_what_their_papers_have(slow):
             method.space.keys() <= ALGORITHMS[method.algo].searched.keys() - fixed and "learning_rate" in method.space
         )
     assert slow.problem.objective == "validation_accuracy" and slow.problem.result == "test_accuracy"
-    assert slow.plan == build_plan(20) and len(slow.plan.seeds) == 5 and slow.plan.most_seeds == 10
+    assert slow.plan == build_plan(20, 2) and (slow.plan.trials, slow.plan.kept) == (17, 4)
+    assert (build_plan(30).trials, build_plan(30).kept) == (9, 2)
+    assert len(slow.plan.seeds) == 5 and slow.plan.most_seeds == 10
     assert not set(slow.plan.seeds) & set(slow.plan.trial_seeds)
 
 
