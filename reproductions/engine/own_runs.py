@@ -30,7 +30,7 @@ def tabulate_experiments(runs: Iterable[RunRecord]) -> Table:
         seeds = ", ".join(map(str, sorted(run.flags["seed"] for run in own)))
         rounds = str(max(max(run.rounds, default=0) for run in own))
         full_name = known[name].full_name if name in known else name
-        planned = str(max(run.flags["rounds"] for run in own))
+        planned = str(max((run.flags["rounds"] for run in own if "rounds" in run.flags), default=""))
         rows.append([full_name, data, seeds, rounds, planned, f"{statistics.fmean(seconds):.1f}" if seconds else ""])
     return Table(COLUMNS, rows)
 
@@ -60,7 +60,7 @@ def tabulate_commands(entries: Sequence[Mapping[str, Any]], experiments: Table, 
         takes = format_duration(sum(seconds)) if len(seconds) == len(names) else ABSENT
         flags = [f"--experiments={shlex.quote(entry['experiments'])}", f"--seeds={seed}"]
         # Runs that were planned for fewer rounds than their experiment has.
-        planned = {record["experiment"]: int(record[PLANNED]) for record in found}
+        planned = {record["experiment"]: int(record[PLANNED]) for record in found if record[PLANNED]}
         whole = {each.full_name: int(each.flags["rounds"]) for each in matched if "rounds" in each.flags}
         if any(planned[name] != whole[name] for name in planned.keys() & whole.keys()):
             flags.append(f"--rounds={max(planned.values())}")
