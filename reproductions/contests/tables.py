@@ -420,7 +420,7 @@ def _build_panel(contests: Sequence[Contest]) -> Panel:
             label.set_color(COLORS[0] if name in SYSTEMS else "#000000")
 
     of = JUDGED_BY[name_judged(first.problem)]
-    axes = {"title": textwrap.fill(first.words["title"], width=33), "xlabel": f"points beside the best, {of}"}
+    axes = {"title": textwrap.fill(first.words["title"], width=33), "xlabel": f"points, {of}"}
     return Panel(axes=axes, paint=paint)
 
 
