@@ -1,5 +1,6 @@
 """The runs of a contest: their folders, their flags, and what is read of them. Imports no TensorFlow."""
 
+import functools
 import math
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -64,12 +65,13 @@ class Builder:
         def resolve(further: Sequence[str]) -> RunConfig:
             return parse_config([*common, *further])
 
-        first = drop_idle(find_nearest_point(method.space, resolve), method.space, resolve)
-        privacy = getattr(resolve(format_settings(first)).algorithm, "privacy", None)
+        first = find_nearest_point(method.space, resolve)
+        simplify = functools.partial(drop_idle, space=method.space, resolve=resolve)
+        privacy = getattr(resolve(format_settings(simplify(first))).algorithm, "privacy", None)
         if getattr(privacy, "is_active", False):
             expected = "0, since trials go on for longer, and the noise of a private run is planned for its rounds"
             raise FlagError(f"--dp_epsilon={privacy.epsilon:g}: expected {expected}")
-        return [drop_idle(point, method.space, resolve) for point in draw_points(method.space, number, first=first)]
+        return list(draw_points(method.space, number, first=first, simplify=simplify))
 
     def build(self, key: Key, settings: Settings, limits: Limits) -> Task:
         """A run.

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from launch.advice.candidates import LOCAL, choose_methods, name_as_chosen
-from launch.advice.inspection import Facts, look_at
+from launch.advice.inspection import look_at
 from launch.contests.contest import BYTES, VIRTUAL_S, ChooseMore, Outcome
 from launch.contests.methods import ALONE, REFERENCE, Method
 from launch.contests.plan import Plan
@@ -88,22 +88,15 @@ def build_contest(name: str) -> League:
         methods = [_build_slow(method, common, words["slow"]) for method in SLOW]
     else:
         chosen = choose_methods(facts, words["methods"], has_pooled=False).methods
-        methods = [_fix_work(method, common, words.get("work", CONTESTS[ALL]["work"]), facts) for method in chosen]
+        methods = [_fix_work(method, common, words.get("work", CONTESTS[ALL]["work"]), judged) for method in chosen]
         if judged == NEW:
             # Without a model from others, a new client trains its own from random weights.
             methods = [_build_new_alone(common), *(each for each in methods if each.role != ALONE)]
-    if judged == COMMON:
-        # Steps on clients' own data at the end change nothing of the shared model.
-        methods = [each._replace(space=_drop_final(each.space)) for each in methods]
     spaces = {method.name: method.space for method in methods}
     alike = CONTESTS[ALL]["same_space"]
     methods = [each._replace(space=spaces[alike.get(each.name, each.name)]) for each in methods]
     methods += [_build_variant(name, methods, **given) for name, given in words.get("variants", {}).items()]
     return League(problem, tuple(methods), build_plan(words["rounds"], words.get("blocks", 1)))
-
-
-def _drop_final(space: SearchSpace) -> SearchSpace:
-    return {name: values for name, values in space.items() if not name.startswith("final_")}
 
 
 def _build_variant(name: str, methods: Sequence[Method], of: str, title: str, flags: Sequence[str]) -> Method:
@@ -118,14 +111,15 @@ def _read_flags(arguments: Sequence[str]) -> dict[str, Any]:
     return {name: values[name] for name, _ in map(split_argument, arguments)}
 
 
-def _fix_work(method: Method, common: Sequence[str], work: Mapping[str, str], facts: Facts) -> Method:
+def _fix_work(method: Method, common: Sequence[str], work: Mapping[str, str], judged: str) -> Method:
     """The method with the local work of all, which its trials then leave as it is."""
     names = find_algorithm(method.algo).names
     same = {each: value for name, value in work.items() for each in (name, *SAME.get(name, ())) if each in names}
     fixed = dict(map(split_argument, method.fixed)) | same
     fixed |= dict(map(split_argument, CONTESTS[ALL].get(method.algo, ())))
     arguments = tuple(f"--{name}={value}" for name, value in fixed.items())
-    final = {name: values for name, values in method.space.items() if name.startswith("final_")}
+    # Steps on clients' own data at the end change nothing of the shared model.
+    final = {name: values for name, values in method.space.items() if name.startswith("final_") and judged != COMMON}
     space = {**_search(method.algo, common, arguments), **_search_momentum(method, common, arguments), **final}
     return method._replace(fixed=arguments, space=space, start={})
 

@@ -183,17 +183,13 @@ def _find_end(run: RunRecord, equal: str) -> str:
 
 def tabulate_answers(contests: Iterable[Contest]) -> Table:
     """A row a contest: what is best, what cannot be told from it, and the sentence of it."""
-    return Table(ANSWERS, [[*_name(each), *_answer(each)] for each in contests])
-
-
-def _name(contest: Contest) -> list[str]:
-    return [contest.equal, contest.words["title"], JUDGED_BY[name_judged(contest.problem)]]
+    return Table(ANSWERS, [[each.equal, each.words["title"], *_answer(each)] for each in contests])
 
 
 def _answer(contest: Contest) -> list[str]:
-    judged, titles = contest.judged, contest.titles
+    judged, titles, judged_by = contest.judged, contest.titles, JUDGED_BY[name_judged(contest.problem)]
     if judged is None:
-        return [""] * (len(ANSWERS) - 3)
+        return [judged_by, *[""] * (len(ANSWERS) - 3)]
     alike = ", ".join(titles[name] for name in judged.alike)
     counted = ", ".join(f"{titles[name]} (behind in {contest.count_behind(name)})" for name in judged.alike)
     systems = {name: judged.values[name] for name in SYSTEMS if name in judged.values}
@@ -203,6 +199,7 @@ def _answer(contest: Contest) -> list[str]:
     sentence = f"On {contest.words['title']}{shared}, use {titles[judged.best]}"
     sentence += f"; the seeds do not tell it from: {alike}." if alike else "."
     return [
+        judged_by,
         titles[judged.best],
         show(contest.runs.judged[contest.runs.method == judged.best]),
         counted,
@@ -360,7 +357,7 @@ def compose_contests(tables: Mapping[str, Table]) -> list[str]:
         blocks.append(fold(f"All methods {heading.lower()}", *problems))
     predictions = tables["predictions"]
     put = Table(predictions.columns, [row for row in predictions.rows if NOT_RUN not in row])
-    blocks += [list_missing(predictions)] if list_missing(predictions) else []
+    blocks += filter(None, [list_missing(predictions)])
     blocks += ["## Predictions", count_predictions(put)]
     blocks.append(fold("What was expected before the first run, and what came", format_table(put)))
     return [*blocks, fold("What the first league said, and why it changed", format_table(tables["changes"]))]

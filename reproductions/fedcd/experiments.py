@@ -209,12 +209,13 @@ def list_bits(size: str, bits: int) -> list[Block]:
     ]
 
 
+NUM_MEDIUM = 60  # rounds
 MEDIUM_ROUNDS = ours(
     "the paper's runs have 45 rounds (section 3.2), the authors' printed one 53",
     "A model counts the rounds in which a device of the cohort has it. So a clone of round 30 that begins the learning "
     "rates anew has its first step down after about round 58 if three devices have it, 63 if two, and 80 if one: "
     "rounds 51 to 60 mix models at 0.1 and at 0.01.",
-    rounds=60,
+    rounds=NUM_MEDIUM,
 )
 NINE_DRAWS = ours(
     "the printed n = 10 (section 3.3) has eleven outcomes, one too many for ten labels",
@@ -406,7 +407,7 @@ TRIED_FIRST = {  # what one would try first, with FedAvg's training: algorithm, 
 def list_rivals() -> Iterator[Experiment]:
     """FedAvg with steps at the end, and IFCA, beside FedCD as its authors train."""
     prints = "nothing; the paper compares FedCD with FedAvg alone."
-    for size, rounds in {"authors_small": 45, "authors": 60}.items():
+    for size, rounds in {"authors_small": HIERARCHICAL["rounds"], "authors": NUM_MEDIUM}.items():
         at_end = dict.fromkeys(("rounds_per_evaluation", "rounds_per_shared_evaluation"), rounds)
         seldom = ours("the end alone counts, and every evaluation takes the steps at the end anew", **at_end)
         for algo, variant, words, searched in TRIED_FIRST.values():

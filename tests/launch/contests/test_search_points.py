@@ -120,3 +120,15 @@ def test_the_nearest_point_has_the_settings_of_a_run_where_the_space_does():
     assert find_nearest_point(late, resolve) == {"fedcd_late_round": "35", "milestones": "2,5"}
     with pytest.raises(FlagError, match="--milestones=5,15,25,30: expected rounds up to the last one"):
         find_nearest_point(parse_search("late_round=int(30,41)"), resolve)
+
+
+def test_points_that_are_the_same_without_what_does_nothing_are_one_trial():
+    """Without steps their rate does nothing: of all points without steps one is left."""
+    space = parse_search("steps=0|50;rate=log(0.01,0.1)")
+
+    def simplify(point):
+        return {"steps": "0"} if point["steps"] == "0" else point
+
+    points = draw_points(space, 6, first={"steps": "0", "rate": "0.05"}, simplify=simplify)
+    assert points[0] == {"steps": "0"} and len(points) == 6
+    assert all(point["steps"] == "50" for point in points[1:]) and len({point["rate"] for point in points[1:]}) == 5
