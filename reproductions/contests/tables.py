@@ -281,7 +281,7 @@ def sum_up(contests: Sequence[Contest]) -> str:
             continue
         winners = "; ".join(f"{each.titles[each.judged.best]} on {each.words['title']}" for each in won)
         said = f"{where}, {winners or 'none of the four systems'} is ahead of all rivals, "
-        ran = [f"{title} in {sum(_has_run(each, name) for each in asked)}" for name, title in SYSTEMS.items()]
+        ran = [f"{title} in {_count_run(asked, name)}" for name, title in SYSTEMS.items()]
         said += f"of {format_count(len(asked), 'contest')} ({', '.join(ran)})"
         if near:
             said += f"; not told from the best: {'; '.join(map(_say_near, near))}"
@@ -293,8 +293,10 @@ def _is_won(contest: Contest) -> bool:
     return contest.judged.best in SYSTEMS and not contest.judged.alike
 
 
-def _has_run(contest: Contest, system: str) -> bool:
-    return system in contest.values or system in contest.without
+def _count_run(contests: Sequence[Contest], system: str) -> str:
+    without = sum(system in each.without for each in contests)
+    shown = f"{sum(system in each.values for each in contests)}"
+    return f"{shown} and without result in {without} more" if without else shown
 
 
 def list_missing(predictions: Table) -> str:

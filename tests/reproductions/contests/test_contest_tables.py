@@ -108,8 +108,8 @@ def test_the_answers_name_the_data_and_who_wins(contests):
     assert sum_up(contests) == (
         "At equal device seconds, none of the four systems is ahead of all rivals, of 1 contest (FedSiKD in 0, FedCD "
         "in 0, asynchronous FL in 0, AMFL-P in 1); not told from the best: AMFL-P on building, new sensors. At equal "
-        "bytes, FedCD on MNIST, rotated is ahead of all rivals, of 1 contest (FedSiKD in 1, FedCD in 1, asynchronous "
-        "FL in 0, AMFL-P in 0)."
+        "bytes, FedCD on MNIST, rotated is ahead of all rivals, of 1 contest (FedSiKD in 0 and without result in 1 "
+        "more, FedCD in 1, asynchronous FL in 0, AMFL-P in 0)."
     )
 
 
