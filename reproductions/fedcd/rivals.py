@@ -13,8 +13,19 @@ from launch.runs.run_records import RunRecord
 from reproductions.engine.tables import SEED, Table, make_frame, show, show_difference
 from reproductions.fedcd.measures import AUTHORS, AUTHORS_SMALL, CIFAR10, FEDAVG, FEDCD, SIZES
 
-METHODS = {FEDCD: "FedCD", "ifca": "IFCA", f"{FEDAVG}_fine_tuned": "FedAvg + fine-tuning", FEDAVG: "FedAvg"}
-COLUMNS = ("runs", "algorithm", "seeds", "accuracy (%)", "FedCD ahead (points)", "verdict")
+METHODS = {  # with steps at the end, where a name says so
+    FEDCD: "FedCD",
+    f"{FEDCD}_fine_tuned": "FedCD + fine-tuning",
+    "ifca": "IFCA",
+    "ifca_fine_tuned": "IFCA + fine-tuning",
+    FEDAVG: "FedAvg",
+    f"{FEDAVG}_fine_tuned": "FedAvg + fine-tuning",
+}
+SYSTEMS = [name for name in METHODS if name.startswith(FEDCD)]
+COLUMNS = (
+    *("runs", "algorithm", "seeds", "accuracy (%)"),
+    *(text for name in SYSTEMS for text in (f"{METHODS[name]} ahead (points)", f"verdict on {METHODS[name]}")),
+)
 
 
 def name_experiment(method: str, size: str) -> str:
@@ -28,20 +39,27 @@ RIVALS = {name for name, (_, method) in PLACES.items() if method not in (FEDCD, 
 
 
 def tabulate_rivals(runs: Sequence[RunRecord]) -> Table:
-    """A row a method of each size in which a rival was run: where it ends, and how far FedCD is ahead of it."""
+    """A row a method of each size in which a rival was run: where it ends, and how far FedCD is ahead of it.
+
+    FedCD has two columns and verdicts, without steps at the end and with them.
+    """
     frame = make_frame(runs, _measure, ("size", "method", "accuracy")).dropna(subset="accuracy")
     rows = []
     for size in dict.fromkeys(size for size, _ in PLACES.values()):
         own = frame[frame["size"] == size].set_index(SEED)
         values = {name: own.accuracy[own.method == name] for name in METHODS if name in set(own.method)}
-        if FEDCD not in values or not values.keys() - {FEDCD, FEDAVG}:
+        others = [name for name in values if name not in SYSTEMS]
+        if FEDCD not in values or others in ([], [FEDAVG]):
             continue
-        others = [name for name in values if name != FEDCD]
-        pairs = judge_pairs([(FEDCD, name) for name in others], {name: each.to_dict() for name, each in values.items()})
-        verdicts = {pair.second: pair.verdict for pair in pairs}
+        pairs = [(system, other) for system in SYSTEMS if system in values for other in others]
+        by_seed = {name: each.to_dict() for name, each in values.items()}
+        verdicts = {(pair.first, pair.second): pair.verdict for pair in judge_pairs(pairs, by_seed)}
         for name, reached in values.items():
-            ahead = "" if name == FEDCD else show_difference(values[FEDCD], reached)[0]
-            rows.append([SIZES[size], METHODS[name], str(len(reached)), show(reached), ahead, verdicts.get(name, "")])
+            row = [SIZES[size], METHODS[name], str(len(reached)), show(reached)]
+            for system in SYSTEMS:
+                verdict = verdicts.get((system, name), "")
+                row += [show_difference(values[system], reached)[0] if verdict else "", verdict]
+            rows.append(row)
     return Table(COLUMNS, rows)
 
 
