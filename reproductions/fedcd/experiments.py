@@ -3,7 +3,8 @@
 Expected: FedCD has converged at round 45 (hierarchical archetypes) or 50 (hypergeometric), FedAvg has not after 300;
 FedCD's wall-clock time till then is to FedAvg's as 1 to 1.482 or to 3.488. `claims.py` has what the text says.
 Of what one would try first, written before the first run: in the medium size IFCA is not behind FedCD, and FedAvg
-with steps at the end is behind it by less than five points. Either decided otherwise would refute it.
+with steps at the end is behind it by less than five points. Either decided otherwise would refute it. So far only the
+small size was run.
 Cost on two cores: 5 minutes of training a run in the median, 75 in the medium size; the 92 kept runs took 18.7 hours.
 Command: `python -m launch.sweep --experiments='fedcd/*_hierarchical_authors' --seeds=0-2 -- --runtime=tff`.
 
