@@ -8,6 +8,7 @@ import functools
 import pathlib
 import statistics
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,7 @@ MARKS = dict(zip(EQUAL, MARKERS, strict=False))
 BESIDE_BEST, ABOVE, MEDIAN = "beside the best (points)", "above FedAvg (points)", "median"
 JUDGED_BY = {OWN: "clients' own test data", NEW: "new clients' own test data", COMMON: "common test set"}
 ANSWERS = [
-    *("equal", "problem", "judged by", "best", "accuracy (%)", "not told from it", ABOVE),
+    *("equal", "problem", "judged by", "trials", "best", "accuracy (%)", "not told from it", ABOVE),
     *("best of the four systems", BESIDE_BEST, "sentence"),
 ]
 STANDINGS = [
@@ -71,6 +72,7 @@ class Contest:
       equal, problem: which.
       runs: a row a run, by seed.
       titles: of its methods, by name, as their trials have chosen them.
+      num_trials: of a method, the most that one has; points that are the same for a method are one trial.
       without: (title, why it has no result) by method.
       judged: who is ahead of whom; None where no method but a reference has a result.
     """
@@ -79,6 +81,7 @@ class Contest:
         """`trials` are those of all contests."""
         self.equal, self.problem, self.runs, self.words = equal, problem, runs, read_words(problem)
         own = [row for row in trials if split_name(row["experiment"])[1:] == (equal, problem)]
+        self.num_trials = max(Counter(row["experiment"] for row in own).values(), default=0)
         chosen = {row["experiment"]: row for row in own if row["chosen"]}
         ends = {split_name(row["experiment"])[0]: (row["title"], row["why out"]) for row in own}
         self.without = {name: end for name, end in ends.items() if end[1]}
@@ -189,7 +192,7 @@ def tabulate_answers(contests: Iterable[Contest]) -> Table:
 def _answer(contest: Contest) -> list[str]:
     judged, titles, judged_by = contest.judged, contest.titles, JUDGED_BY[name_judged(contest.problem)]
     if judged is None:
-        return [judged_by, *[""] * (len(ANSWERS) - 3)]
+        return [judged_by, str(contest.num_trials), *[""] * (len(ANSWERS) - 4)]
     alike = ", ".join(titles[name] for name in judged.alike)
     counted = ", ".join(f"{titles[name]} (behind in {contest.count_behind(name)})" for name in judged.alike)
     systems = {name: judged.values[name] for name in SYSTEMS if name in judged.values}
@@ -200,6 +203,7 @@ def _answer(contest: Contest) -> list[str]:
     sentence += f"; the seeds do not tell it from: {alike}." if alike else "."
     return [
         judged_by,
+        str(contest.num_trials),
         titles[judged.best],
         show(contest.runs.judged[contest.runs.method == judged.best]),
         counted,
@@ -345,8 +349,8 @@ def compose_contests(tables: Mapping[str, Table]) -> list[str]:
             continue
         # Bold is what the seeds decide: one method is best, and told from all others.
         shown = [
-            [problem, judged_by, best if alike else f"**{best}**", accuracy, alike, *further]
-            for problem, judged_by, best, accuracy, alike, *further in own
+            [problem, judged_by, trials, best if alike else f"**{best}**", accuracy, alike, *further]
+            for problem, judged_by, trials, best, accuracy, alike, *further in own
         ]
         blocks += [f"## {heading}", format_table(Table(ANSWERS[1:-1], shown))]
         problems = []

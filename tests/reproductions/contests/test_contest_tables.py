@@ -76,6 +76,9 @@ def contests(write):
         for equal, problem, methods in (("seconds", "building_new", BUILDING), ("bytes", "rotated", ROTATED))
         for method in methods
     ]  # fmt: skip
+    trials += [
+        {**row, "experiment": "amfl_p_seconds_building_new", "title": TITLES["amfl_p"], "trial": n} for n in "12"
+    ]
     return list_contests(runs, [*trials, *TOO_DEAR])
 
 
@@ -102,6 +105,7 @@ def test_the_answers_name_the_data_and_who_wins(contests):
     assert building["sentence"] == (
         "On building, new sensors, use AMFL-P; the seeds do not tell it from: FedAvg + fine-tuning."
     )
+    assert (building["trials"], rotated["trials"]) == ("3", "2")
     assert building["best of the four systems"] == "AMFL-P" and building["beside the best (points)"] == ""
     assert rotated["sentence"] == "On MNIST, rotated, use FedCD." and rotated["not told from it"] == ""
     assert rotated["above FedAvg (points)"].startswith("+40.00 [")
@@ -159,9 +163,10 @@ def test_the_page_has_a_table_for_each_limit(contests):
     blocks = compose_contests(found)
     text = "\n\n".join(blocks).replace("\N{NO-BREAK SPACE}", " ")
     assert text.index("## At equal device seconds") < text.index("## At equal bytes") < text.index("## Predictions")
-    assert "| MNIST, rotated | clients' own test data | **FedCD** | 90.00 ± 0.16 |  | +40.00" in text
+    assert "| MNIST, rotated | clients' own test data | 2 | **FedCD** | 90.00 ± 0.16 |  | +40.00" in text
     assert (
-        "| building, new sensors | new clients' own test data | AMFL-P | 80.01 ± 0.16 | FedAvg + fine-tuning (" in text
+        "| building, new sensors | new clients' own test data | 3 | AMFL-P | 80.01 ± 0.16 | FedAvg + fine-tuning ("
+        in text
     )
     assert "### MNIST, rotated\n\nMNIST in four groups of clients" in text
     assert "Judged by the clients' own test data." in text
