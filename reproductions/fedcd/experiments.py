@@ -399,17 +399,17 @@ def list_rules() -> Iterator[Experiment]:
     yield make_row(case, settings, shows, "shared", words)
 
 
-AT_END, OF_IFCA = (f"{name}_cifar10_hierarchical_authors_small" for name in ("fedavg", "ifca"))
-AT_END += "_fine_tuned"
-AT_THEIR_END = ("75.28", "the best", AT_END, {"final_steps": 200, "final_learning_rate": 0.01})
+OF_STEPS = "fedavg_cifar10_hierarchical_authors_small_fine_tuned"
+OF_IFCA = "ifca_cifar10_hierarchical_authors_small"
+STEPS_AT_END = ("75.28", "the best", OF_STEPS, {"final_steps": 200, "final_learning_rate": 0.01})
 TRIED_FIRST = {  # beside FedCD, trained alike: what was chosen, by the accuracy of which trial of which search
-    ("fedavg", "fine_tuned"): AT_THEIR_END,
-    ("ifca", ""): ("63.93", "without steps at the end the best", OF_IFCA, {"num_models": 8, "dealt_rounds": 5}),
-    ("ifca", "fine_tuned"): (
-        *("75.77", "the best", OF_IFCA),
-        {"num_models": 2, "dealt_rounds": 0, "final_steps": 50, "final_learning_rate": 0.05},
+    ("fedavg", "fine_tuned"): STEPS_AT_END,
+    ("ifca", ""): (
+        *("63.93", "without steps at the end the best", OF_IFCA),
+        {"num_models": 8, "dealt_rounds": 5, "final_steps": 0},
     ),
-    ("fedcd", "fine_tuned"): AT_THEIR_END,
+    ("ifca", "fine_tuned"): ("75.77", "the best", OF_IFCA, {"num_models": 2, "dealt_rounds": 0, "final_steps": 50}),
+    ("fedcd", "fine_tuned"): STEPS_AT_END,
 }
 
 
@@ -417,19 +417,19 @@ def list_rivals() -> Iterator[Experiment]:
     """FedAvg with steps at the end, and IFCA and FedCD with and without, as FedCD's authors train."""
     shows = "what one would try first, beside Table 1 of the FedCD paper."
     prints = "nothing; the paper compares FedCD with FedAvg alone."
+    alike = ours("as FedAvg beside FedCD, so that only the algorithm differs", algo="ifca")
+    rate = ours("the default, which the search of IFCA left alone", final_learning_rate=0.05)
     for size, rounds in {"authors_small": HIERARCHICAL["rounds"], "authors": NUM_MEDIUM}.items():
         at_end = dict.fromkeys(("rounds_per_evaluation", "rounds_per_shared_evaluation"), rounds)
         seldom = ours("the end alone counts, and every evaluation takes the steps at the end anew", **at_end)
         for (algo, variant), (best, which, search, chosen) in TRIED_FIRST.items():
-            alike = ours("as FedAvg beside FedCD, so that only the algorithm differs", algo=algo)
-            settings = [*list_settings("fedavg", "hierarchical", size), alike]
-            if algo == "fedcd":
-                settings = list_settings("fedcd", "hierarchical", size)
-            of_fedavg = "as FedAvg has them, which was " if algo == "fedcd" else ""
+            settings = list_settings("fedcd" if algo == "fedcd" else "fedavg", "hierarchical", size)
+            if algo == "ifca":
+                settings += [alike, rate if variant else ()]
             why = (
-                f"{of_fedavg}tuned by the clients' validation accuracy at the end, in the small size, seeds 100 and "
-                f"101: {which} ({best} %) of all points of the grid of the search fedcd/{search}; every trial is in "
-                f"docs/results/tuning/{search}.csv"
+                f"{'as FedAvg has them, ' if algo == 'fedcd' else ''}tuned by the clients' validation accuracy at the "
+                f"end, in the small size, seeds 100 and 101: {which} ({best} %) of all points of the grid of the "
+                f"search fedcd/{search}; every trial is in docs/results/tuning/{search}.csv"
             )
             settings += [ours(why, **chosen), seldom]
             words = "with steps at the end" if variant else ""
