@@ -23,6 +23,7 @@ NUM_ATTACKERS = "num_attackers"  # of a round; only where somebody attacks
 CLUSTER, PLANE_X, PLANE_Y = "cluster", "plane_x", "plane_y"
 ARCHITECTURE = "architecture"  # the name of a client's model specification, where the run's has peers
 RESOURCE, CLIENT_STEPS = "resource", "fine_tuning_steps"  # R_i and N_i, where devices fine-tune by their resources
+FINE_TUNING_S = "fine_tuning_virtual_s"  # in what a run says of its algorithm: of the steps at the end
 # Of this round and since the start, all clients together; of a client, in its table. Only where energy is counted.
 JOULES, JOULES_TOTAL = "joules", "joules_total"
 

@@ -28,13 +28,12 @@ from launch.runs.columns import (
     TOOK_PART,
     VIRTUAL_TIME_S,
 )
-from launch.runs.run_records import read_json
+from launch.runs.run_records import read_json, sum_fine_tuning_s
 from launch.runs.task_columns import PERCENT, TaskColumns
 from launch.sweeps.tuning.search_space import Settings
 
 TRIVIAL = "trivial"  # the role of a row that no model was trained for
 ROUNDS, BYTES, TIME = "rounds", "bytes", "time"  # what can end a run
-FINE_TUNING_S = "fine_tuning_virtual_s"
 NOTHING: Mapping = types.MappingProxyType({})
 
 
@@ -194,8 +193,7 @@ def _read_cost(run: ComparedRun, summary: Mapping[str, Any], limits: Limits | No
     if {BYTES_UP, BYTES_DOWN} <= columns.keys():
         total = float(np.nansum(columns[BYTES_UP]) + np.nansum(columns[BYTES_DOWN]))
     seconds = float(columns[VIRTUAL_TIME_S][-1]) if VIRTUAL_TIME_S in columns else None
-    sections = [each for each in summary.values() if isinstance(each, Mapping)]
-    tuning = sum(float(each.get(FINE_TUNING_S) or 0) for each in sections)
+    tuning = sum_fine_tuning_s(summary)
     limit = ROUNDS
     if REACHED_LIMITS in summary and limits:
         spent = {BYTES: (total or 0, limits.most_bytes), TIME: (seconds or 0, limits.most_virtual_s)}

@@ -28,7 +28,7 @@ class Method(NamedTuple):
       role: one of `ROLES`.
       cost: real seconds of its run, which has more rounds than FedAvg's if its clients learn alone, for one of
         FedAvg's; a guess until it is measured.
-      rounds: of its whole and short runs, without another limit; 0: as its role has it.
+      rounds: of its whole and short runs at most; 0: as its role has it.
     """
 
     name: str

@@ -63,19 +63,17 @@ class Spending:
 
     def limit(self, key: Key) -> Limits:
         """What a run may spend. Where all may spend alike, FedAvg has to be measured on its seed: see `is_known`."""
-        rounds, method = self.get_rounds(key), self._methods[key.method]
-        if method.rounds:
-            return Limits(method.rounds)
+        method = self._methods[key.method]
+        # A short run of a method with rounds of its own is as long as a whole one, and may spend as much.
+        rounds = self._journal.planned.plan.rounds if method.rounds else self.get_rounds(key)
         if method.role == ALONE and not self.limits_alone:
-            return Limits(ROUNDS_ALONE * rounds)
-        if not self._depends_on_reference(key):
-            return Limits(rounds)
+            return Limits(method.rounds or ROUNDS_ALONE * rounds)
+        if not self._equal or not self._depends_on_reference(key):
+            return Limits(method.rounds or rounds)
         spent = self._find_spent(key, rounds)
-        if not self._equal:
-            return Limits(rounds)
         most_bytes = spent.num_bytes * (BYTES in self._equal)
         most_s = spent.virtual_s * (1 if VIRTUAL_S in self._equal else MOST_SECONDS_FOR_ONE)
-        return Limits(MOST_ROUNDS_FOR_ONE * rounds, _round(most_bytes), _round(most_s))
+        return Limits(method.rounds or MOST_ROUNDS_FOR_ONE * rounds, _round(most_bytes), _round(most_s))
 
     def summarize(self, method: str) -> Limits:
         """What whole runs of a method may spend, as a mean over the trial seeds."""
@@ -92,8 +90,7 @@ class Spending:
 
     def _depends_on_reference(self, key: Key) -> bool:
         method = self._methods[key.method]
-        is_limited = method.role in self._limited and not method.rounds
-        return key.stage != CALIBRATION and key.method != REFERENCE and is_limited
+        return key.stage != CALIBRATION and key.method != REFERENCE and method.role in self._limited
 
     def _find_spent(self, key: Key, rounds: int) -> _Spent:
         ended = self._journal.runs.get(_get_reference(key))

@@ -92,6 +92,7 @@ ARCHITECTURE = protocol.ARCHITECTURE
 CLIENT_NAMES = (CLIENT, MODEL, DEVICE_NAME, ARCHETYPE_NAME, ARCHITECTURE)  # text, also where a name looks like a number
 CLUSTER, PLANE_X, PLANE_Y = protocol.CLUSTER, protocol.PLANE_X, protocol.PLANE_Y
 RESOURCE, CLIENT_STEPS = protocol.RESOURCE, protocol.CLIENT_STEPS
+FINE_TUNING_S = protocol.FINE_TUNING_S
 
 # fine_tuning.csv, and what summary.json says of the start of fine-tuning under START: which clients, after how
 # many steps at most, and their accuracies from the trained start and from random weights.

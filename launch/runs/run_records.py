@@ -25,6 +25,7 @@ from launch.runs.columns import (
     DEVICES,
     DIGEST,
     EXPORT_REPORT,
+    FINE_TUNING_S,
     MAX_JSON,
     OWN_ALGORITHM,
     OWN_MODULES,
@@ -284,6 +285,12 @@ def read_summary(run: RunRecord) -> dict[str, Any]:
     """What a run's summary says; nothing if it has not ended."""
     path = run.path / SUMMARY_FILE
     return read_json(path) if path.is_file() else {}
+
+
+def sum_fine_tuning_s(summary: Mapping[str, Any]) -> float:
+    """Virtual seconds of the steps on clients' own examples at the end, which no round has; 0 without any."""
+    sections = (each for each in summary.values() if isinstance(each, Mapping))
+    return sum(float(each.get(FINE_TUNING_S) or 0) for each in sections)
 
 
 def find_longer(flags: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, str]:

@@ -36,7 +36,7 @@ FINE_TUNING = "fine_tuning"
 # Of what is written for all methods, by the names that some have for it.
 SAME = {"epochs": ("student_epochs", "local_epochs"), "optimizer": ("student_optimizer", "local_optimizer")}
 MOMENTUM = "server_momentum"
-MANY_STEPS = "800"  # of a new client that trains alone, which has seconds left
+MANY_STEPS = ("400", "800")  # of a new client that trains alone, where it has seconds left
 SLOW = {
     REFERENCE: (
         "async_periodic",
@@ -134,7 +134,7 @@ def _search_momentum(method: Method, common: Sequence[str], fixed: Sequence[str]
 def _build_new_alone(common: Sequence[str]) -> Method:
     fixed = ("--start=initial",)
     own = _search(FINE_TUNING, common, fixed)
-    space = {"learning_rate": own["learning_rate"], "steps": (*own["steps"], MANY_STEPS)}
+    space = {"learning_rate": own["learning_rate"], "steps": (*own["steps"], *MANY_STEPS)}
     return Method(LOCAL, "Local training", FINE_TUNING, fixed=fixed, space=space, role=ALONE, rounds=1)
 
 

@@ -26,7 +26,7 @@ from launch.runs.columns import (
     TOKEN_BASELINES,
     VIRTUAL_TIME_S,
 )
-from launch.runs.run_records import RunRecord, read_summary
+from launch.runs.run_records import RunRecord, read_summary, sum_fine_tuning_s
 from launch.runs.task_columns import read_task_columns
 from launch.sweeps.tuning.search_space import find_end, parse_search
 from reproductions.contests.experiments import EQUAL, TABLE, name_experiment, read_trials, split_argument, split_name
@@ -47,7 +47,7 @@ LIMITS = {"seconds": "most_virtual_s", "bytes": "most_bytes", "rounds": "rounds"
 WORST_TENTH = "worst_tenth"
 SHARES = (OWN, WORST_TENTH, COMMON)
 COSTS = {"MB": ".1f", "device seconds": ".1f", "rounds": ".0f"}  # how their means look
-NOT_RUN, NO_RESULT = "not run", "no result"
+NOT_RUN, NO_RESULT, TOO_FEW = "not run", "no result", "too few seeds"
 LIMITING = EQUAL[:2]  # what the first league limited at once
 FLOOR = "without a model"
 HEADINGS = {"seconds": "At equal device seconds", "bytes": "At equal bytes", "rounds": "At equal rounds"}
@@ -99,6 +99,11 @@ class Contest:
         if first == second or not {first, second} <= self.values.keys():
             return ""
         return show_difference(pd.Series(self.values[first]), pd.Series(self.values[second]))[0]
+
+    def has_enough_seeds(self, method: str) -> bool:
+        """Whether a method has results on so many seeds that something can be said of it beside the best."""
+        judged = self.judged
+        return judged is not None and method in judged.values and not judged.has_too_few_seeds(method, judged.best)
 
     def count_behind(self, method: str) -> str:
         """In how many seeds it is behind the best method, of those that both have."""
@@ -163,7 +168,7 @@ def measure(run: RunRecord) -> dict[str, Any]:
         if name_judged(problem) == COMMON
         else clients.get(MAJORITY_ACCURACY, summary.get(TOKEN_BASELINES, {}).get("bigram_accuracy")),
         "MB": sum(map(_count_bytes, run.rounds.values())) / 1e6,
-        "device seconds": last[VIRTUAL_TIME_S],
+        "device seconds": last[VIRTUAL_TIME_S] + sum_fine_tuning_s(summary),
         "rounds": max(run.rounds),
         "ended by": _find_end(run, equal),
     }
@@ -195,9 +200,10 @@ def _answer(contest: Contest) -> list[str]:
         return [judged_by, str(contest.num_trials), *[""] * (len(ANSWERS) - 4)]
     alike = ", ".join(titles[name] for name in judged.alike)
     counted = ", ".join(f"{titles[name]} (behind in {contest.count_behind(name)})" for name in judged.alike)
-    systems = {name: judged.values[name] for name in SYSTEMS if name in judged.values}
+    systems = {name: judged.values[name] for name in SYSTEMS if contest.has_enough_seeds(name)}
     system = max(systems, key=lambda name: compute_mean(systems[name].values()), default="")
     missing = NO_RESULT if contest.without.keys() & set(SYSTEMS) else ""
+    missing = TOO_FEW if judged.values.keys() & set(SYSTEMS) else missing
     shared = ", for one model that all share" if name_judged(contest.problem) == COMMON else ""
     sentence = f"On {contest.words['title']}{shared}, use {titles[judged.best]}"
     sentence += f"; the seeds do not tell it from: {alike}." if alike else "."
@@ -235,7 +241,7 @@ def _show_method(contest: Contest, name: str, own: pd.DataFrame) -> list[str]:
     verdict = "knows the groups" if name in REFERENCES else "best"
     if best not in ("", name) and name not in REFERENCES:
         verdict = {UNDECIDED: "not told from it", AHEAD: "behind"}.get(judged.find(best, name), "ahead")
-        verdict = "too few seeds" if judged.has_too_few_seeds(name, best) else verdict
+        verdict = TOO_FEW if judged.has_too_few_seeds(name, best) else verdict
     return [
         contest.titles[name],
         str(len(own)),
@@ -266,7 +272,8 @@ def sum_up_shortly(contests: Sequence[Contest]) -> str:
     """In how many contests one of the four systems wins."""
     asked = [each for each in contests if each.judged]
     won = [each for each in asked if _is_won(each)]
-    number = format_count(len(asked), "contest")
+    problems = format_count(len({each.problem for each in asked}), "problem")
+    number = f"{format_count(len(asked), 'contest')} on {problems}"
     if not won:
         return f"None of the four systems is ahead of all rivals in any of {number}."
     where = [f"{each.titles[each.judged.best]} on {each.words['title']} at equal {each.equal}" for each in won]
@@ -298,9 +305,9 @@ def _is_won(contest: Contest) -> bool:
 
 
 def _count_run(contests: Sequence[Contest], system: str) -> str:
-    without = sum(system in each.without for each in contests)
-    shown = f"{sum(system in each.values for each in contests)}"
-    return f"{shown} and without result in {without} more" if without else shown
+    ran = sum(each.has_enough_seeds(system) for each in contests)
+    tried = sum(system in each.values or system in each.without for each in contests)
+    return f"{ran} and with too few seeds or none in {tried - ran} more" if tried > ran else f"{ran}"
 
 
 def list_missing(predictions: Table) -> str:

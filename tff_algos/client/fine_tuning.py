@@ -15,7 +15,7 @@ from tff_algos.client.client_data import read_split
 from tff_algos.client.cohort import pad_cohort
 from tff_algos.client.local_training import train_locally
 from tff_algos.late_computation import LateComputation
-from tff_algos.protocol import CLIENT_STEPS, RESOURCE, ClientWork, Weights
+from tff_algos.protocol import CLIENT_STEPS, FINE_TUNING_S, RESOURCE, ClientWork, Weights
 from tff_algos.seeds import derive_seed
 from tff_algos.settings.fine_tuning import FineTuningConfig
 from tff_algos.settings.local_training import LocalTrainingConfig
@@ -24,7 +24,6 @@ from tff_algos.simulation.resources import FineTuningPlan
 from tff_algos.simulation.virtual_clock import compute_client_seconds
 from tff_algos.weights import add_deltas, build_stacked_type, build_type, stack_models
 
-FINE_TUNING_S = "fine_tuning_virtual_s"  # in what a run says of its algorithm at the end
 # Clients of one call: the result holds a model for each, and every distinct size costs the worker an executor.
 _CLIENTS_PER_CALL = 64
 

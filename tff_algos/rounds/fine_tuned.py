@@ -10,8 +10,8 @@ import numpy as np
 
 from datasets.federated_data import ClientFiles, FederatedData
 from models.model_spec import ModelSpec
-from tff_algos.client.fine_tuning import FINE_TUNING_S, FineTune, build_fine_tuning, list_plan, summarize_plan
-from tff_algos.protocol import FederatedProcess, RoundOutput, State, Weights
+from tff_algos.client.fine_tuning import FineTune, build_fine_tuning, list_plan, summarize_plan
+from tff_algos.protocol import FINE_TUNING_S, FederatedProcess, RoundOutput, State, Weights
 from tff_algos.rounds.asked_rounds import find_obstacle
 from tff_algos.rounds.forwarding import ForwardingProcess
 from tff_algos.settings.fine_tuning import INITIAL, SAME, FineTuningConfig

@@ -44,7 +44,8 @@ def write(tmp_path):
     def write(method, equal, problem, seed, accuracy, rounds=300, limits=None):
         path = tmp_path / f"{method}_{equal}_{problem}" / f"seed_{seed}"
         found = {"accuracy_mean": accuracy, "accuracy_worst_tenth": accuracy - 0.2, "majority_accuracy": 0.2}
-        write_json(path / "summary.json", {"rounds": 3, "clients": found, "new_clients": found})
+        summary = {"rounds": 3, "clients": found, "new_clients": found, method: {"fine_tuning_virtual_s": 1.5}}
+        write_json(path / "summary.json", summary)
         row = {"bytes_down": 1e6, "bytes_up": 5e5, "test_accuracy": accuracy - 0.1}
         records = {n: {**row, "round": n, "virtual_time_s": 20.0 * n} for n in (1, 2, 3)}
         flags = {
@@ -90,7 +91,7 @@ def test_the_standings_say_all_of_a_method_and_give_one_verdict(contests):
     ]
     best, tuned, fedavg, alone, floor = building
     assert best["verdict"] == "best" and best["own accuracy (%)"] == "80.01 ± 0.16" and best["MB"] == "4.5"
-    assert (best["ended by"], fedavg["ended by"], best["device seconds"]) == ("seconds", "rounds", "60.0")
+    assert (best["ended by"], fedavg["ended by"], best["device seconds"]) == ("seconds", "rounds", "61.5")
     assert best["settings"] == "learning_rate=0.3 (upper end), inner_rate=0.1" and best["common test set (%)"]
     assert (tuned["verdict"], alone["verdict"], alone["behind it in"]) == ("not told from it", "behind", "5 of 5")
     assert alone["beside the best (points)"].startswith("-10.01 [-10.") and alone["median"] == "-10.11"
@@ -112,16 +113,18 @@ def test_the_answers_name_the_data_and_who_wins(contests):
     assert sum_up(contests) == (
         "At equal device seconds, none of the four systems is ahead of all rivals, of 1 contest (FedSiKD in 0, FedCD "
         "in 0, asynchronous FL in 0, AMFL-P in 1); not told from the best: AMFL-P on building, new sensors. At equal "
-        "bytes, FedCD on MNIST, rotated is ahead of all rivals, of 1 contest (FedSiKD in 0 and without result in 1 "
-        "more, FedCD in 1, asynchronous FL in 0, AMFL-P in 0)."
+        "bytes, FedCD on MNIST, rotated is ahead of all rivals, of 1 contest (FedSiKD in 0 and with too few seeds or "
+        "none in 1 more, FedCD in 1, asynchronous FL in 0, AMFL-P in 0)."
     )
 
 
 def test_in_short_who_wins(contests):
     building, _ = contests
-    assert sum_up_shortly([building]) == "None of the four systems is ahead of all rivals in any of 1 contest."
+    none = "None of the four systems is ahead of all rivals in any of 1 contest on 1 problem."
+    assert sum_up_shortly([building]) == none
     assert sum_up_shortly(contests) == (
-        "Of 2 contests, one of the four systems is ahead of all rivals in 1: FedCD on MNIST, rotated at equal bytes."
+        "Of 2 contests on 2 problems, one of the four systems is ahead of all rivals in 1: FedCD on MNIST, rotated at "
+        "equal bytes."
     )
 
 
@@ -137,6 +140,15 @@ def test_an_answer_says_that_the_four_systems_have_no_result(write):
     runs = [write(method, "bytes", "rotated", seed, 0.5) for method in ("fedavg", "ifca") for seed in range(5)]
     (row,) = tabulate_answers(list_contests(runs, TOO_DEAR)).records
     assert (row["best of the four systems"], row["beside the best (points)"]) == ("no result", "")
+
+
+def test_a_system_that_could_pay_on_one_seed_alone_is_not_counted_as_run(write):
+    runs = [write(method, "bytes", "rotated", seed, 0.5) for method in ("fedavg", "ifca") for seed in range(5)]
+    contests = list_contests([*runs, write("fedcd", "bytes", "rotated", 0, 0.4)], TOO_DEAR)
+    (row,) = tabulate_answers(contests).records
+    assert (row["best of the four systems"], row["beside the best (points)"]) == ("too few seeds", "")
+    none = "in 0 and with too few seeds or none in 1 more"
+    assert f"(FedSiKD {none}, FedCD {none}, asynchronous FL in 0, " in sum_up(contests)
 
 
 def test_predictions_stand_beside_outcomes(contests):
