@@ -253,7 +253,7 @@ def describe_plan(
     best = f"{'the best' if num_best == 1 else f'the best {num_best}'} and " if num_best else ""
     alone = [method for method in methods if method.name in planned.names and method.role == ALONE]
     own_rounds = {each.title: each.rounds or ROUNDS_ALONE * whole for each in alone if each.rounds or not limits_alone}
-    who = "every method" if len(own_rounds) < len(alone) else "every federated method"
+    who = "every method" if alone and limits_alone else "every federated method"
     length = f"{whole} rounds of {titles[REFERENCE]}"
     lines = [
         f"methods  {', '.join(titles[name] for name in planned.names)}",

@@ -57,15 +57,15 @@ class Spending:
         if key.stage == CALIBRATION:
             return CALIBRATION_ROUNDS
         plan = self._journal.planned.plan
-        if key.stage == RUNG_0 and key.method not in self._journal.whole:
+        # A short run of a method with rounds of its own is as long as a whole one.
+        is_whole = key.method in self._journal.whole or self._methods[key.method].rounds
+        if key.stage == RUNG_0 and not is_whole:
             return plan.count_rounds(plan.first_share)
         return plan.rounds
 
     def limit(self, key: Key) -> Limits:
         """What a run may spend. Where all may spend alike, FedAvg has to be measured on its seed: see `is_known`."""
-        method = self._methods[key.method]
-        # A short run of a method with rounds of its own is as long as a whole one, and may spend as much.
-        rounds = self._journal.planned.plan.rounds if method.rounds else self.get_rounds(key)
+        rounds, method = self.get_rounds(key), self._methods[key.method]
         if method.role == ALONE and not self.limits_alone:
             return Limits(method.rounds or ROUNDS_ALONE * rounds)
         if not self._equal or not self._depends_on_reference(key):

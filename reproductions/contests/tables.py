@@ -295,7 +295,7 @@ def sum_up(contests: Sequence[Contest]) -> str:
         ran = [f"{title} in {_count_run(asked, name)}" for name, title in SYSTEMS.items()]
         said += f"of {format_count(len(asked), 'contest')} ({', '.join(ran)})"
         if near:
-            said += f"; not told from the best: {'; '.join(map(_say_near, near))}"
+            said += f"; best or not told from it: {'; '.join(map(_say_near, near))}"
         sentences.append(f"{said[0].upper()}{said[1:]}.")
     return " ".join(sentences) or "No contest was run."
 

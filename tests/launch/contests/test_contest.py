@@ -587,14 +587,14 @@ def test_models_alone_may_be_limited_to_fedavgs_time_where_that_is_equal(run, ca
     assert by_bytes.limits["local_only"] == (90, 0.0, 0.0) and "Local_Only: 90 rounds\n" in capsys.readouterr().out
 
 
-def test_a_method_with_one_round_may_be_limited_to_fedavgs_time_too(run, tmp_path):
+def test_a_method_with_one_round_may_be_limited_to_fedavgs_time_too(run, capsys):
     """Its short runs are as long as whole ones. A round of 100 virtual seconds is more than FedAvg's 30 take."""
     once = METHODS[0]._replace(rounds=1)
     natures = {**LEVELS, "local_only": Nature(level=0.4, virtual=30)}
     outcome = run(World(natures), methods=(once, *METHODS[1:]), limits_alone=True)
     assert outcome.limits["local_only"] == (1, 0.0, pytest.approx(52.5525)) and len(outcome.get("local_only").runs) == 5
-    scores = [trial.scores for trial in outcome.get("local_only").trials]
-    assert all(first for first, _ in scores)
+    assert all(trial.scores[0] for trial in outcome.get("local_only").trials)
+    assert "every method may use as much device time\n" in capsys.readouterr().out
     free = run(World(natures), folder="d", methods=(once, *METHODS[1:]), equal=["most_bytes"], limits_alone=True)
     assert free.limits["local_only"] == (1, 0.0, 0.0)
     natures["local_only"] = Nature(level=0.4, virtual=100)

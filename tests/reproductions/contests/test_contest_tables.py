@@ -112,7 +112,7 @@ def test_the_answers_name_the_data_and_who_wins(contests):
     assert rotated["above FedAvg (points)"].startswith("+40.00 [")
     assert sum_up(contests) == (
         "At equal device seconds, none of the four systems is ahead of all rivals, of 1 contest (FedSiKD in 0, FedCD "
-        "in 0, asynchronous FL in 0, AMFL-P in 1); not told from the best: AMFL-P on building, new sensors. At equal "
+        "in 0, asynchronous FL in 0, AMFL-P in 1); best or not told from it: AMFL-P on building, new sensors. At equal "
         "bytes, FedCD on MNIST, rotated is ahead of all rivals, of 1 contest (FedSiKD in 0 and with too few seeds or "
         "none in 1 more, FedCD in 1, asynchronous FL in 0, AMFL-P in 0)."
     )
@@ -122,6 +122,7 @@ def test_in_short_who_wins(contests):
     building, _ = contests
     none = "None of the four systems is ahead of all rivals in any of 1 contest on 1 problem."
     assert sum_up_shortly([building]) == none
+    assert "any of 2 contests on 1 problem." in sum_up_shortly([building, building])
     assert sum_up_shortly(contests) == (
         "Of 2 contests on 2 problems, one of the four systems is ahead of all rivals in 1: FedCD on MNIST, rotated at "
         "equal bytes."

@@ -83,7 +83,7 @@ def test_the_methods_of_digits_have_one_local_work(monkeypatch):
     assert varied["ifca_two"].title == "IFCA, two" and varied["ifca_two"].space == varied["ifca"].space
     alone = new["local_only"]
     assert (alone.algo, alone.fixed, alone.rounds, alone.role) == ("fine_tuning", ("--start=initial",), 1, ALONE)
-    assert alone.space.keys() == {"learning_rate", "steps"}
+    assert alone.space.keys() == {"learning_rate", "steps"} and alone.space["steps"] == ("50", "200", "400", "800")
 
 
 def write_runs(folder, slow, results):
