@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from launch.contests.contest import run_contest
 from launch.contests.journal import TIME, Journal
-from launch.contests.methods import Method
+from launch.contests.methods import ALONE, GROUPS, PERSONAL, Method
 from launch.contests.problem import Problem
 from launch.runs.task_columns import find_task_columns
 from launch.settings.run_config import flag_values
@@ -188,3 +188,17 @@ def make_method(name, algo="fedavg", space=None, **fields):
     """A method, by default with rates to try; that of its algorithm is none of these, so the first one comes first."""
     space = {"learning_rate": ("0.1", "0.01", "0.03", "0.3")} if space is None else space
     return Method(name, name.title(), algo, space=space, **fields)
+
+
+METHODS = (
+    make_method("local_only", "local_only", role=ALONE),
+    make_method("fedavg"),
+    make_method("ifca", "ifca", role=GROUPS),
+    make_method("ditto", "ditto", role=PERSONAL),
+)
+LEVELS = {
+    "local_only": Nature(real=1 / 3, level=0.4),
+    "ifca": Nature(level=0.8, real=2),
+    "ditto": Nature(level=0.6, virtual=2),
+}
+ALWAYS = ("fedavg", "local_only")

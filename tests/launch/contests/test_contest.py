@@ -6,38 +6,14 @@ import re
 
 import pytest
 import scripted_contest
-from scripted_contest import PROBLEM, Killed, Nature, World, compete, make_method
+from scripted_contest import ALWAYS, LEVELS, METHODS, PROBLEM, Killed, Nature, World, compete, make_method
 
 from launch.contests.journal import JOURNAL
-from launch.contests.methods import ALONE, GROUPS, PERSONAL, POOLED
+from launch.contests.methods import PERSONAL, POOLED
 from launch.contests.plan import NO_LIMIT_S, Plan
 from launch.runs.errors import RunFolderError, RunStopped
 from launch.settings.errors import FlagError
 from launch.sweeps.held_journal import hold_journal
-
-METHODS = (
-    make_method("local_only", "local_only", role=ALONE),
-    make_method("fedavg"),
-    make_method("ifca", "ifca", role=GROUPS),
-    make_method("ditto", "ditto", role=PERSONAL),
-)
-LEVELS = {
-    "local_only": Nature(real=1 / 3, level=0.4),
-    "ifca": Nature(level=0.8, real=2),
-    "ditto": Nature(level=0.6, virtual=2),
-}
-ALWAYS = ("fedavg", "local_only")
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    """(world, seconds, ...) -> outcome of a contest of `METHODS`, by default in the one folder of the test."""
-
-    def compete_here(world, seconds=900.0, folder="c", methods=METHODS, **settings):
-        settings = {"always": ALWAYS, **settings}
-        return compete(world, methods, tmp_path / folder, monkeypatch, seconds, **settings)
-
-    return compete_here
 
 
 def read_lines(folder, what=""):
@@ -559,48 +535,6 @@ def test_only_the_plan(run):
     outcome = run(world := World(LEVELS), plan_only=True)
     assert outcome.plan.rounds == 30 and {name for _, name, _, _ in world.started} == {"fedavg"}
     assert run(world).plan == outcome.plan
-
-
-def test_pooled_data_have_fedavgs_rounds_and_models_alone_three_times_as_many(run, tmp_path):
-    pooled = make_method("pooled", "fedavg", role=POOLED)
-    outcome = run(
-        World({**LEVELS, "pooled": Nature(virtual=100)}), methods=(*METHODS, pooled), always=(*ALWAYS, "pooled")
-    )
-    plan, kept = outcome.plan, [bool(trial.scores[1]) for trial in outcome.get("local_only").trials]
-    assert (plan.rounds, plan.count_rounds(plan.first_share), kept) == (20, 7, [True, False, False])
-    assert outcome.limits["pooled"] == (20, 0.0, 0.0) and outcome.limits["local_only"] == (60, 0.0, 0.0)
-    for name, rounds in (("pooled", (20, 20, 7)), ("local_only", (60, 60, 21))):
-        trials = tmp_path / "c/trials" / name
-        folders = outcome.get(name).runs[0], trials / "trial_0/seed_100", trials / "trial_1/seed_100"
-        assert tuple(len(World({}).read_rows(each)) for each in folders) == rounds
-
-
-def test_models_alone_may_be_limited_to_fedavgs_time_where_that_is_equal(run, capsys):
-    """A round of theirs takes half as long as one of FedAvg's, which has 30 rounds of 1.5 or 2 virtual seconds."""
-    natures = {**LEVELS, "local_only": Nature(level=0.4, virtual=0.5)}
-    outcome = run(World(natures), limits_alone=True)
-    assert outcome.limits["local_only"] == (3000, 0.0, pytest.approx(52.5525)) and not outcome.is_cut
-    assert len(World({}).read_rows(outcome.get("local_only").runs[0])) == 60
-    said = capsys.readouterr().out
-    assert "every method may use as much device time\n" in said and "Local_Only: 90 rounds" not in said
-    by_bytes = run(World(natures), folder="d", equal=["most_bytes"], limits_alone=True)
-    assert by_bytes.limits["local_only"] == (90, 0.0, 0.0) and "Local_Only: 90 rounds\n" in capsys.readouterr().out
-
-
-def test_a_method_with_one_round_may_be_limited_to_fedavgs_time_too(run, capsys):
-    """Its short runs are as long as whole ones. A round of 100 virtual seconds is more than FedAvg's 30 take."""
-    once = METHODS[0]._replace(rounds=1)
-    natures = {**LEVELS, "local_only": Nature(level=0.4, virtual=30)}
-    outcome = run(World(natures), methods=(once, *METHODS[1:]), limits_alone=True)
-    assert outcome.limits["local_only"] == (1, 0.0, pytest.approx(52.5525)) and len(outcome.get("local_only").runs) == 5
-    assert all(trial.scores[0] for trial in outcome.get("local_only").trials)
-    assert "every method may use as much device time\n" in capsys.readouterr().out
-    free = run(World(natures), folder="d", methods=(once, *METHODS[1:]), equal=["most_bytes"], limits_alone=True)
-    assert free.limits["local_only"] == (1, 0.0, 0.0)
-    natures["local_only"] = Nature(level=0.4, virtual=100)
-    slow = run(World(natures), folder="e", methods=(once, *METHODS[1:]), limits_alone=True)
-    (too_slow,) = {trial.why_out for trial in slow.get("local_only").trials}
-    assert not slow.get("local_only").runs and "first round takes more device time" in too_slow
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,10 @@
 import hypothesis
 import pytest
 from hypothesis import strategies
-from scripted_contest import Killed, Nature, World, compete, make_method
+from scripted_contest import ALWAYS, METHODS, Killed, Nature, World, compete
 
-from launch.contests.methods import ALONE, GROUPS, PERSONAL
 from launch.runs.errors import RunStopped
 
-METHODS = (
-    make_method("local_only", "local_only", role=ALONE),
-    make_method("fedavg"),
-    make_method("ifca", "ifca", role=GROUPS),
-    make_method("ditto", "ditto", role=PERSONAL),
-)
-ALWAYS = ("fedavg", "local_only")
 MOST = 1.1
 
 
