@@ -33,7 +33,7 @@ from reproductions.registry import PAPERS, find_paper
 from tff_algos.settings.config_fields import setting, texts
 
 Tables = Mapping[str, Table]
-LINK_OF_PAGE = re.compile(r"\]\((?=\w+\.md)")  # to a page beside it, which lies a folder below the overview
+LINK_OF_PAGE = re.compile(r"\]\((\.\./)?(?=\w+\.md)")  # of a page of results, which lies a folder below the overview
 
 
 def compose_overview(papers: Sequence[tuple[Paper, Tables]]) -> str:
@@ -50,7 +50,7 @@ def compose_overview(papers: Sequence[tuple[Paper, Tables]]) -> str:
         else:
             others.append(name)
         key += [[name, each["what"], fill(each["value"], page, tables)] for each in page["key"]]
-        use = LINK_OF_PAGE.sub("](results/", fill(page["use_when"], page, tables))
+        use = LINK_OF_PAGE.sub(lambda link: "](" if link[1] else "](results/", fill(page["use_when"], page, tables))
         uses.append(f"- {name}: {use}")
     counts = count_claims(papers)
     found = {verdict.replace(" ", "_"): counts[verdict] for verdict in TESTED}

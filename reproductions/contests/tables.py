@@ -269,15 +269,16 @@ def tabulate_predictions(contests: Iterable[Contest]) -> Table:
 
 
 def sum_up_shortly(contests: Sequence[Contest]) -> str:
-    """In how many contests one of the four systems wins."""
-    asked = [each for each in contests if each.judged]
+    """In how many contests one of the four systems wins, of those in which one has results on enough seeds."""
+    asked = [each for each in contests if each.judged and any(map(each.has_enough_seeds, SYSTEMS))]
     won = [each for each in asked if _is_won(each)]
     problems = format_count(len({each.problem for each in asked}), "problem")
     number = f"{format_count(len(asked), 'contest')} on {problems}"
     if not won:
-        return f"None of the four systems is ahead of all rivals in any of {number}."
+        return f"None of the four systems is ahead of all rivals in any of {number} in which one has results."
     where = [f"{each.titles[each.judged.best]} on {each.words['title']} at equal {each.equal}" for each in won]
-    return f"Of {number}, one of the four systems is ahead of all rivals in {len(won)}: {'; '.join(where)}."
+    asked_of = f"Of {number} in which one of the four systems has results"
+    return f"{asked_of}, one is ahead of all rivals in {len(won)}: {'; '.join(where)}."
 
 
 def sum_up(contests: Sequence[Contest]) -> str:

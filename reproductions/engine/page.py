@@ -241,19 +241,20 @@ def find_interval(cell: str) -> str:
     return match[0] if match else cell
 
 
-def round_half_up(cell: str, factor: int = 1) -> str:
-    """Its number without decimals, 86.50 as 87, as people round; the cell where it holds none."""
+def round_plainly(cell: str, factor: int = 1) -> str:
+    """Its number without decimals; 86.50 as 86.5, since it may have been 86.496; the cell where it holds none."""
     try:
-        return str(math.floor(factor * float(find_mean(cell)) + 0.5))
+        number = factor * float(find_mean(cell))
     except ValueError:
         return cell or ABSENT
+    return str(number if number % 1 == 0.5 else math.floor(number + 0.5))
 
 
 PARTS = {
     "mean": find_mean,
     "interval": find_interval,
-    "whole": round_half_up,  # for a plain sentence
-    "percent": lambda cell: round_half_up(cell, 100),  # of a share
+    "whole": round_plainly,  # for a plain sentence
+    "percent": lambda cell: round_plainly(cell, 100),  # of a share
     "sentence": lambda cell: cell.partition(". ")[0].removesuffix(".") + ".",  # the first
 }
 

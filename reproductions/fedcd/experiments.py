@@ -5,7 +5,7 @@ FedCD's wall-clock time till then is to FedAvg's as 1 to 1.482 or to 3.488. `cla
 Of what one would try first, written before the first run: in the medium size IFCA is not behind FedCD, and FedAvg
 with steps at the end is behind it by less than five points. Either decided otherwise would refute it. So far only the
 small size was run.
-Cost on two cores: 5 minutes of training a run in the median, 75 in the medium size; the 92 kept runs took 18.7 hours.
+Cost on two cores: 5 minutes of training a run in the median, 75 in the medium size; the 104 kept runs took 19.5 hours.
 Command: `python -m launch.sweep --experiments='fedcd/*_hierarchical_authors' --seeds=0-2 -- --runtime=tff`.
 
 A name is <algorithm>_cifar10_<archetypes>_<size>, and _<variant> where one thing differs.

@@ -120,13 +120,22 @@ def test_the_answers_name_the_data_and_who_wins(contests):
 
 def test_in_short_who_wins(contests):
     building, _ = contests
-    none = "None of the four systems is ahead of all rivals in any of 1 contest on 1 problem."
+    none = "None of the four systems is ahead of all rivals in any of 1 contest on 1 problem in which one has results."
     assert sum_up_shortly([building]) == none
-    assert "any of 2 contests on 1 problem." in sum_up_shortly([building, building])
+    assert "any of 2 contests on 1 problem in" in sum_up_shortly([building, building])
     assert sum_up_shortly(contests) == (
-        "Of 2 contests on 2 problems, one of the four systems is ahead of all rivals in 1: FedCD on MNIST, rotated at "
-        "equal bytes."
+        "Of 2 contests on 2 problems in which one of the four systems has results, one is ahead of all rivals in 1: "
+        "FedCD on MNIST, rotated at equal bytes."
     )
+
+
+def test_a_contest_in_which_none_of_the_four_has_results_does_not_count(contests, write):
+    means = {"fedavg": 0.8, "ifca": 0.9}
+    runs = [write(each, "bytes", "har", seed, mean + NOISE[seed]) for each, mean in means.items() for seed in range(5)]
+    row = dict.fromkeys(COLUMNS, "")
+    trials = [{**row, "experiment": f"{each}_bytes_har", "chosen": "yes", "title": TITLES[each]} for each in means]
+    (har,) = list_contests(runs, trials)
+    assert har.judged.best == "ifca" and "1 contest on 1 problem" in sum_up_shortly([har, contests[0]])
 
 
 @pytest.mark.parametrize(("most_bytes", "ended_by"), [(5e6, "bytes"), (7e6, "seconds"), (0.0, "rounds")])

@@ -146,7 +146,7 @@ def test_an_experiment_that_there_is_not_is_an_error(monkeypatch):
 
 def test_a_plain_number_is_rounded_as_people_do():
     assert [PARTS["whole"](cell) for cell in ("86.50 ± 1.78", "90.49", "3", "never", "")] == [
-        *("87", "90", "3", "never", ABSENT)
+        *("86.5", "90", "3", "never", ABSENT)
     ]
     assert PARTS["percent"]("0.334") == "33"
     assert [PARTS["sentence"](cell) for cell in ("It wins 1.5. More.", "It wins.")] == ["It wins 1.5.", "It wins."]
